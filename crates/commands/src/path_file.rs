@@ -24,6 +24,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use talkpath_path::without_mark;
 use talkpath_scenario::PathText;
 
 use self::deliveries::Deliveries;
@@ -45,7 +46,12 @@ pub(crate) fn read_path(file: &Path, name: &str) -> Result<PathText, String> {
     if rtp::is_capture(file) {
         let stream = StreamPath::read(file, name, &StreamWanted::default())?;
         let table_name = format!("{name}.csv");
-        let made = PathText { made: vec![(table_name.clone(), stream.table.clone())], ..PathText::default() };
+        let made = PathText {
+            made: vec![(table_name.clone(), stream.table.clone())],
+            notes: vec![format!("--path {}", stream.description)],
+            doubts: stream.doubts,
+            ..PathText::default()
+        };
         return path_of_table(name, &table_name, &stream.table, made).map_err(of_file);
     }
     let text = read_file(file).map_err(of_file)?;
@@ -80,12 +86,13 @@ fn read_file(file: &Path) -> Result<String, String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("larger than {} MiB, which no trace is", MAX_BYTES >> 20));
     }
-    String::from_utf8(bytes).map_err(|_| "neither text nor a capture".to_owned())
+    let text = String::from_utf8(bytes).map_err(|_| "neither text nor a capture".to_owned())?;
+    Ok(without_mark(&text).to_owned())
 }
 
 /// The first line that is neither empty nor a comment.
 fn first_line(text: &str) -> Option<&str> {
-    text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
+    without_mark(text).lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Whether a text is TOML, by its first line: `[up]` or `up = { ... }`.
@@ -166,13 +173,14 @@ fn path_of_deliveries(name: &str, text: &str) -> Result<PathText, String> {
 /// The path of lines of tc.
 fn path_of_tc(name: &str, text: &str) -> Result<PathText, String> {
     let links = tc_links::read_links(text)?;
-    let mut notes = Vec::new();
+    let (mut notes, mut doubts) = (Vec::new(), Vec::new());
     for (link, direction) in links.iter().zip(["up", "down"]) {
         let of_link = link.link.notes.iter().map(|note| format!("--path {name}: {direction}: {note}"));
         notes.extend(of_link);
+        doubts.extend(link.link.doubts.iter().map(|doubt| format!("{direction}: {doubt}")));
     }
     notes.push(format!("--path {name}: {}", tc_links::directions_in_words(&links)));
-    Ok(PathText { text: tc_links::path_file(&links)?, notes, ..PathText::default() })
+    Ok(PathText { text: tc_links::path_file(&links)?, notes, doubts, ..PathText::default() })
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use talkpath_units::{Duration, Rate, counted};
 use self::clock::{Clock, TimeColumn};
 use crate::change::LinkValues;
 use crate::config::{LossModel, RateModel};
-use crate::rate_trace::{TraceError, TraceMistake, quoted};
+use crate::rate_trace::{TraceError, TraceMistake, quoted, without_mark};
 
 /// A time and the values from then on, in the order of the times.
 pub type ChangeRows = [(Duration, LinkValues)];
@@ -200,8 +200,9 @@ impl FromStr for ChangeTable {
     type Err = TraceError;
 
     fn from_str(text: &str) -> Result<Self, TraceError> {
-        let lines =
-            (1..).zip(text.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before)));
+        let lines = (1..).zip(
+            without_mark(text).lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before)),
+        );
         let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
         let Some((line, first)) = lines.next() else {
             return Err(TraceError { line: 1, mistake: TraceMistake::Empty });
@@ -251,16 +252,29 @@ fn notes(columns: &[Column]) -> Vec<String> {
 fn doubts(columns: &[Column], clock: &Clock, up: &ChangeRows, down: Option<&ChangeRows>) -> Vec<String> {
     let mut doubts: Vec<String> = clock.doubt().map(str::to_owned).into_iter().collect();
     // Both directions have the same times.
-    doubts.extend([doubts::missing_rows(up), doubts::implausible_steps(up)].into_iter().flatten());
+    let of_times = [
+        doubts::missing_rows(up),
+        doubts::times_twice(up),
+        doubts::implausible_steps(up, time_column(columns)),
+    ];
+    doubts.extend(of_times.into_iter().flatten());
+    let unequal = down.and_then(|down| doubts::unequal_directions(up, down));
     for (direction, rows) in [(Direction::Up, Some(up)), (Direction::Down, down)] {
-        let unit = columns.iter().find_map(|column| match column.quantity {
-            Quantity::Rate(unit) if column.direction.is_none_or(|of| of == direction) => Some(unit),
-            _ => None,
-        });
-        if let (Some(unit), Some(rows)) = (unit, rows) {
-            doubts.extend(doubts::implausible_rates(rows, unit));
+        let Some(rows) = rows else { continue };
+        for column in columns.iter().filter(|column| column.direction.is_none_or(|of| of == direction)) {
+            let doubt = match column.quantity {
+                Quantity::Rate(_) if unequal.is_some() => None,
+                Quantity::Rate(unit) => doubts::implausible_rates(rows, unit),
+                Quantity::Delay(unit) => doubts::implausible_delays(rows, unit, "delay"),
+                Quantity::RoundTrip(unit) => doubts::implausible_delays(rows, unit, "rtt"),
+                Quantity::Loss(1.0) => doubts::implausible_losses(rows),
+                Quantity::Loss(_) | Quantity::Time(_) => None,
+            };
+            // A column of both directions is doubted once.
+            doubts.extend(doubt.filter(|_| column.direction.is_some() || direction == Direction::Up));
         }
     }
+    doubts.extend(unequal);
     doubts
 }
 
@@ -495,6 +509,11 @@ impl Value {
             Quantity::Delay(unit) => Self::Delay(nanos(number(unit, MOST_NANOS)?)),
             Quantity::Time(_) => Self::Delay(Duration::ZERO),
             Quantity::Loss(unit) => {
+                if unit == 1.0
+                    && cell.parse().is_ok_and(|share: f64| (1.0..=100.0).contains(&share) && share > 1.0)
+                {
+                    return Err(TraceMistake::PerCentAsShare { found: quoted(cell) });
+                }
                 let rate = number(1.0 / unit, 1.0)?;
                 Self::Loss(if rate == 0.0 { LossModel::None } else { LossModel::Bernoulli { rate } })
             }

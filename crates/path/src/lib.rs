@@ -74,7 +74,7 @@ pub use link::{Link, LinkReport, PathOutput, Service};
 pub use network::{Direction, FlowRoutes, Network, NetworkConfig, NetworkEvent, NetworkOutput, PathPacket};
 pub use packet_trace::{DelayTrace, LossTrace};
 pub use queue::*;
-pub use rate_trace::{RateTrace, TraceError, TraceMistake};
+pub use rate_trace::{RateTrace, TraceError, TraceMistake, without_mark};
 pub use reassembly::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembled, Reassembly};
 pub use reordering::Reordering;
 pub use sojourn::QueueDelay;

@@ -138,6 +138,14 @@ pub enum TraceMistake {
         /// The largest, in the column's unit.
         most: f64,
     },
+    /// A loss that is a share is above 1.
+    #[error(
+        "found {found:?} under `loss`, which has shares from 0 to 1; a column of per cent is called `loss_percent`"
+    )]
+    PerCentAsShare {
+        /// The cell's beginning.
+        found: String,
+    },
     /// The time of a row is not a number, or is later than any run lasts.
     #[error(
         "found {found:?}, expected a time from 0 to {most}, or one since 1970; of times in a finer unit the column is called \
@@ -263,7 +271,7 @@ impl FromStr for RateTrace {
     fn from_str(text: &str) -> Result<Self, TraceError> {
         let mut opportunities: Vec<Duration> = Vec::new();
         let mut previous = 0;
-        for (line, found) in (1..).zip(text.lines()) {
+        for (line, found) in (1..).zip(without_mark(text).lines()) {
             let not_milliseconds = || TraceMistake::NotMilliseconds { found: quoted(found) };
             let is_whole = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
             let ms = match found.trim().parse() {
@@ -293,6 +301,11 @@ fn rate_over(packets: u64, length: Duration) -> Rate {
     let bits = u128::from(packets) * u128::from(IP_PACKET.get()) * 8;
     let bps = bits * 1_000_000_000 / u128::from(length.as_nanos().max(1));
     Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
+}
+
+/// Returns the text without the byte order mark (U+FEFF) that some programs write before UTF-8.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Returns the beginning of a wrong line, for an error.

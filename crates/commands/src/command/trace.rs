@@ -14,7 +14,7 @@ mod record;
 
 use std::path::Path;
 
-use talkpath_path::ChangeTable;
+use talkpath_path::{ChangeTable, without_mark};
 use talkpath_scenario::doubts_about_rates;
 
 use crate::args::{DescribedTrace, TraceAction, TraceArgs, TraceKind};
@@ -56,6 +56,7 @@ fn describe(args: &DescribedTrace, terminal: Terminal) -> Result<(), Failure> {
     refuse_flags_of_captures(args)?;
     // Instead of a file name, the user may give a line of tc.
     let text = if tc_links::is_tc_line(&name) { name.clone() } else { read_text(file)? };
+    let text = without_mark(&text).to_owned();
     let usage_error = |message: String| Failure::Usage(format!("{name}: {message}"));
     let output = args.output.as_deref();
     match args.kind.or_else(|| guess_kind(&text)) {
@@ -63,6 +64,9 @@ fn describe(args: &DescribedTrace, terminal: Terminal) -> Result<(), Failure> {
             let links = tc_links::read_links(&text).map_err(usage_error)?;
             let directions = tc_links::directions_in_words(&links);
             terminal.result(&format!("{}# {directions}\n", tc_links::describe_links(&links)))?;
+            for doubt in tc_links::doubts(&links) {
+                terminal.warning(doubt);
+            }
             let Some(output) = output else { return Ok(()) };
             let path_file = tc_links::path_file(&links).map_err(usage_error)?;
             write_output(output, &path_file, terminal)
@@ -79,6 +83,7 @@ fn describe(args: &DescribedTrace, terminal: Terminal) -> Result<(), Failure> {
             let table_text = trace.as_table();
             let table = read_table(&name, &table_text)?;
             terminal.result(&format!("{name}: {}; {}\n", describe_table(&table), trace.ending()))?;
+            warn_of_table(&name, &table, terminal);
             let Some(output) = output else { return Ok(()) };
             write_output(output, &table_text, terminal)
         }

@@ -20,6 +20,10 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// lasts as long.
 const FIRST_MS_SINCE_1970: u64 = 100_000_000_000;
 
+/// The whole seconds from 1990 to 2100. As milliseconds they are a week to a month and a half after the
+/// beginning, where no trace begins.
+const SECONDS_SINCE_1970: core::ops::Range<u64> = 631_152_000..4_102_444_800;
+
 /// Below this mean rate, in bit/s, the user is told that the times may be in another unit. We chose eight
 /// deliveries a second, because hardly any link in use is as slow. A trace in microseconds that is read as
 /// milliseconds appears 1000 times slower than it is, so it is mostly below this rate.
@@ -65,6 +69,12 @@ impl Deliveries {
         }
         let Some(&first_time) = times.first() else { return Err("found no line".to_owned()) };
         let is_unit_given = unit.is_some();
+        if !is_unit_given && SECONDS_SINCE_1970.contains(&first_time) {
+            return Err(format!(
+                "found {first_time}, which is a time since 1970 in seconds: too coarse for the times of packets. Expected milliseconds, \
+                 or microseconds or nanoseconds since 1970; --unit of `talkpath trace` says another"
+            ));
+        }
         let unit = unit.unwrap_or_else(|| guess_unit(first_time));
         let nanos_since_first =
             times.iter().map(|time| (time - first_time).saturating_mul(unit.nanos())).collect();
@@ -265,5 +275,7 @@ mod tests {
         );
         assert!(why("5\n4\n").contains("line 2: found 4, which is earlier"));
         assert_eq!(why("\n"), "found no line");
+        assert!(why("1700000000\n1700000000\n").contains("since 1970 in seconds: too coarse"));
+        assert!(Deliveries::read("1700000000\n", Some(TimeUnit::Ms)).is_ok());
     }
 }

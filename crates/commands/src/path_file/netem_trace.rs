@@ -67,14 +67,27 @@ impl NetemTrace {
     /// Describes how the trace ends.
     pub(crate) fn ending(&self) -> String {
         let steps = counted(self.steps.len(), "step");
+        let halves = if self.has_halved_end() {
+            "; the last one is written in two rows, whose lengths say its own"
+        } else {
+            ""
+        };
+        let length = self.length();
         match self.is_endless {
-            true => format!(
-                "{steps} in {}, repeated: write every = \"{}\" in [[change]]",
-                self.length(),
-                self.length()
+            true => {
+                format!("{steps} in {length}{halves}, repeated: write every = \"{length}\" in [[change]]")
+            }
+            false => format!(
+                "{steps} in {length}{halves}; in [[change]] without `every` the last value stays, and --path repeats all"
             ),
-            false => format!("{steps} in {}; the last value stays", self.length()),
         }
+    }
+
+    /// Whether the last step is longer or shorter than the one before it, or than the second that a single
+    /// row lasts.
+    fn has_halved_end(&self) -> bool {
+        let before = self.steps.iter().rev().nth(1).map_or(Duration::from_secs(1), |step| step.length);
+        self.steps.last().is_some_and(|last| last.length != before)
     }
 
     /// Writes the steps as the table that `file` of `[[change]]` reads. The last row of a table lasts as long
@@ -91,9 +104,7 @@ impl NetemTrace {
         for (number, Step { length, value }) in (1..).zip(&self.steps) {
             let _ = writeln!(table, "{} {}", at.as_secs_f64(), value * scale);
             let is_last = number == self.steps.len();
-            let length_before =
-                self.steps.iter().rev().nth(1).map_or(Duration::from_secs(1), |step| step.length);
-            if is_last && *length != length_before {
+            if is_last && self.has_halved_end() {
                 let _ = writeln!(table, "{} {}", at.saturating_add(*length / 2).as_secs_f64(), value * scale);
             }
             at = at.saturating_add(*length);
@@ -299,7 +310,10 @@ mod tests {
         assert_eq!(table(endless), "time_s loss\n0 0.1\n1 0\n5.5 0\n");
         assert_eq!(table(endless).parse::<ChangeTable>().unwrap().period(), Duration::from_secs(10));
         let trace = NetemTrace::read(endless).unwrap();
-        assert_eq!(trace.ending(), "2 steps in 10 s, repeated: write every = \"10 s\" in [[change]]");
+        assert_eq!(
+            trace.ending(),
+            "2 steps in 10 s; the last one is written in two rows, whose lengths say its own, repeated: write every = \"10 s\" in [[change]]"
+        );
     }
 
     #[test]

@@ -7,10 +7,14 @@
 //! row                  0,51,0         0.2,78,20
 //! ```
 //!
+//! Of a conversation, the streams `NAME-up` and `NAME-down`, each direction has columns of its own:
+//! `up_delay_ms` and so on, with times from the first packet of either.
+//!
 //! A capture has the delays of the packets above that of the fastest packet. How long the fastest packet took
 //! is said by `--one-way`, by RTCP, or assumed (`talkpath rate` has the same rule). The rate of the path is
 //! not known: a call shows only that it is not below that of the call.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -43,13 +47,14 @@ pub(crate) fn is_capture(path: &Path) -> bool {
 /// Which stream of a capture is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamWanted {
-    /// Its name, as `rate` has it. `None` is the stream with the most packets.
+    /// Its name, as `rate` has it. `None` is the stream with the most packets, and the other direction of its
+    /// conversation.
     pub(crate) stream: Option<String>,
     /// How long its fastest packet took, if the user says it.
     pub(crate) one_way: Option<Duration>,
 }
 
-/// A stream of a capture, as the path that its packets saw.
+/// A stream of a capture, or the two of a conversation, as the path that their packets saw.
 pub(crate) struct StreamPath {
     /// What the capture has, in a few lines.
     pub(crate) description: String,
@@ -59,9 +64,15 @@ pub(crate) struct StreamPath {
     pub(crate) doubts: Vec<String>,
 }
 
+/// A stream, and the rows of its table.
+struct StreamRows<'a> {
+    stream: &'a StreamSummary,
+    rows: Vec<Row>,
+}
+
 impl StreamPath {
-    /// Reads the capture, and makes the table of the stream that the user names, or of the one with the most
-    /// packets. Messages call the file `name`.
+    /// Reads the capture, and makes the table of the stream that the user names, or else of the one with the
+    /// most packets and of the other direction of its conversation. Messages call the file `name`.
     ///
     /// # Errors
     /// Returns why there is no such stream, or why the file cannot be read, with the name.
@@ -70,38 +81,93 @@ impl StreamPath {
         let file = File::open(file).map_err(|why| usage(why.to_string()))?;
         let options = Options { one_way: wanted.one_way, ..Options::default() };
         let capture = read(file, &options).map_err(|why| usage(why.to_string()))?;
-        let stream = choose(&capture, wanted.stream.as_deref()).map_err(usage)?;
-        let flow = capture.record.flows.iter().find(|flow| flow.info.name == stream.flow);
-        let rows = flow.map(rows).unwrap_or_default();
-        if rows.is_empty() {
-            return Err(usage(format!("{}: its packets have no times", stream.flow)));
+        let chosen = choose(&capture, wanted.stream.as_deref()).map_err(usage)?;
+        let both = if wanted.stream.is_none() { both_directions(&capture.streams, chosen) } else { None };
+        let streams: Vec<&StreamSummary> = both.map_or_else(|| vec![chosen], |both| both.to_vec());
+        let flow_of =
+            |stream: &StreamSummary| capture.record.flows.iter().find(|flow| flow.info.name == stream.flow);
+        let first_due = |stream: &&StreamSummary| Some(flow_of(stream)?.forward.messages.first()?.due);
+        let start = streams.iter().filter_map(first_due).min().unwrap_or(Instant::ZERO);
+        let rows_of = |stream| StreamRows {
+            stream,
+            rows: flow_of(stream).map(|flow| rows(flow, start)).unwrap_or_default(),
+        };
+        let streams: Vec<StreamRows<'_>> = streams.into_iter().map(rows_of).collect();
+        if let Some(empty) = streams.iter().find(|stream| stream.rows.is_empty()) {
+            return Err(usage(format!("{}: its packets have no times", empty.stream.flow)));
         }
-        let mut description = format!("{name}: {}", describe(&capture, stream, &rows));
+        let described: Vec<String> = streams.iter().map(StreamRows::describe).collect();
+        let others = match capture.streams.len() - streams.len() {
+            0 => String::new(),
+            others => format!(" (and {}: --stream takes another)", counted(others as u64, "other stream")),
+        };
+        let mut description = format!("{name}: RTP{others}: {}", described.join("; "));
         if let Some(damage) = &capture.damage {
             description += &format!("; what follows byte {} is damaged: {}", damage.at, damage.what);
         }
-        Ok(Self { description, table: table(name, stream, &rows), doubts: doubts(&capture, stream, &rows) })
+        let mut doubts: Vec<String> = capture.order.warning().into_iter().collect();
+        doubts.extend(streams.iter().flat_map(StreamRows::doubts));
+        Ok(Self { description, table: table(name, &streams), doubts })
     }
 }
 
-/// Says what makes the times of a capture implausible.
-fn doubts(capture: &Capture, stream: &StreamSummary, rows: &[Row]) -> Vec<String> {
-    let mut doubts: Vec<String> = capture.order.warning().into_iter().collect();
-    let delays = || rows.iter().map(|row| row.delay);
-    let varies = delays().max().unwrap_or_default().saturating_sub(delays().min().unwrap_or_default());
-    if varies >= LONGEST_VARIATION {
-        doubts.push(format!(
-            "the delay varies by {varies}, more than any path holds packets: the clock of the capture or of the sender was set, and \
-             what lies before and behind it are two captures"
-        ));
+/// Returns the streams `NAME-up` and `NAME-down` of the conversation of `chosen`. `None` if the capture has
+/// one of them alone.
+fn both_directions<'a>(
+    streams: &'a [StreamSummary],
+    chosen: &'a StreamSummary,
+) -> Option<[&'a StreamSummary; 2]> {
+    let name = chosen.flow.strip_suffix("-up").or_else(|| chosen.flow.strip_suffix("-down"))?;
+    let of = |way: &str| streams.iter().find(|stream| stream.flow == format!("{name}-{way}"));
+    Some([of("up")?, of("down")?])
+}
+
+impl StreamRows<'_> {
+    /// Says what makes the times of the stream implausible.
+    fn doubts(&self) -> Vec<String> {
+        let (stream, delays) = (self.stream, || self.rows.iter().map(|row| row.delay));
+        let mut doubts = Vec::new();
+        let varies = delays().max().unwrap_or_default().saturating_sub(delays().min().unwrap_or_default());
+        if varies >= LONGEST_VARIATION {
+            doubts.push(format!(
+                "the delay of {} varies by {varies}, more than any path holds packets: the clock of the capture or of the sender was \
+                 set, and what lies before and behind it are two captures",
+                stream.flow
+            ));
+        }
+        if stream.number_restarts > 0 || stream.clock_restarts > 0 {
+            doubts.push(format!(
+                "the sender of {} began its numbers or times anew: nothing is known of losses there, or the packets are out of order",
+                stream.flow
+            ));
+        }
+        doubts
     }
-    if stream.number_restarts > 0 || stream.clock_restarts > 0 {
-        doubts.push(format!(
-            "the sender of {} began its numbers or times anew: nothing is known of losses there, or the packets are out of order",
-            stream.flow
-        ));
+
+    fn describe(&self) -> String {
+        let Self { stream, rows } = self;
+        let delays = rows.iter().map(|row| row.delay);
+        let (least, most) = (delays.clone().min().unwrap_or_default(), delays.max().unwrap_or_default());
+        let mean = rows.iter().map(|row| row.delay.as_millis_f64()).sum::<f64>() / rows.len().max(1) as f64;
+        let losses: Vec<f64> = rows.iter().map(|row| row.loss * 100.0).collect();
+        let (least_loss, most_loss) = (
+            losses.iter().copied().fold(f64::INFINITY, f64::min),
+            losses.iter().copied().fold(0.0, f64::max),
+        );
+        format!(
+            "{}, {} over {:.1} s, {:.2} % lost{}; within {} ms the median delay is {:.1} to {:.1} ms, {mean:.1} in the mean, and the \
+             loss {least_loss:.0} to {most_loss:.0} %; {}",
+            stream.flow,
+            counted(stream.packets, "packet"),
+            stream.to_s - stream.from_s,
+            stream.lost_share * 100.0,
+            stream.longest_gap_ms.map_or_else(String::new, |ms| format!(", the longest gap {ms:.0} ms")),
+            WINDOW.as_millis(),
+            least.as_millis_f64(),
+            most.as_millis_f64(),
+            one_way(stream)
+        )
     }
-    doubts
 }
 
 /// We chose 30 s: Linux gives up a fragment after that time, and no queue of an access line is as long.
@@ -131,16 +197,15 @@ struct Row {
     loss: f64,
 }
 
-/// Makes the rows of a flow. A window in which nothing was due, as in a pause of speech, has no row. If all
-/// of its packets are lost, the delay is that of the row before.
-fn rows(flow: &FlowRecord) -> Vec<Row> {
+/// Makes the rows of a flow, with times from `start` on. A window in which nothing was due, as in a pause of
+/// speech, has no row. If all of its packets are lost, the delay is that of the row before.
+fn rows(flow: &FlowRecord, start: Instant) -> Vec<Row> {
     struct Window {
         number: u64,
         due: u64,
         delays: Vec<Duration>,
     }
     let messages = &flow.forward.messages;
-    let Some(start) = messages.first().map(|first| first.due) else { return Vec::new() };
     let mut windows: Vec<Window> = Vec::new();
     for message in messages {
         let number = since(start, message.due).as_nanos() / WINDOW.as_nanos();
@@ -173,41 +238,42 @@ fn median(delays: &mut [Duration]) -> Option<Duration> {
     delays.get(delays.len() / 2).copied()
 }
 
-/// Writes the table that `file` of a change reads.
-fn table(name: &str, stream: &StreamSummary, rows: &[Row]) -> String {
+/// Writes the table that `file` of a change reads. The values of one stream are those of both directions. Of
+/// two the first is `up`; where one of them has no row, the cells are empty.
+fn table(name: &str, streams: &[StreamRows<'_>]) -> String {
     let name = talkpath_units::printable(name, LONGEST_NAME);
-    let mut text =
-        format!("# {} of {name}; {}\ntime_s,delay_ms,loss_percent\n", stream.flow, one_way(stream));
-    for Row { time, delay, loss } in rows {
-        text.push_str(&format!("{},{:.3},{:.4}\n", time.as_secs_f64(), delay.as_millis_f64(), loss * 100.0));
+    let mut text = String::new();
+    for StreamRows { stream, .. } in streams {
+        text.push_str(&format!("# {} of {name}; {}\n", stream.flow, one_way(stream)));
     }
+    let prefixes: &[&str] = if streams.len() == 1 { &[""] } else { &["up_", "down_"] };
+    text.push_str("time_s");
+    prefixes.iter().for_each(|way| text.push_str(&format!(",{way}delay_ms,{way}loss_percent")));
+    let mut cells: BTreeMap<Duration, Vec<Option<Row>>> = BTreeMap::new();
+    for (place, stream) in streams.iter().enumerate() {
+        for row in &stream.rows {
+            cells.entry(row.time).or_insert_with(|| vec![None; streams.len()])[place] = Some(*row);
+        }
+    }
+    // A table begins with the values of both.
+    if let Some(mut first) = cells.first_entry() {
+        for (cell, stream) in first.get_mut().iter_mut().zip(streams) {
+            *cell = cell.or_else(|| stream.rows.first().copied());
+        }
+    }
+    for (time, cells) in cells {
+        text.push_str(&format!("\n{}", time.as_secs_f64()));
+        for cell in cells {
+            match cell {
+                Some(Row { delay, loss, .. }) => {
+                    text.push_str(&format!(",{:.3},{:.4}", delay.as_millis_f64(), loss * 100.0));
+                }
+                None => text.push_str(",,"),
+            }
+        }
+    }
+    text.push('\n');
     text
-}
-
-fn describe(capture: &Capture, stream: &StreamSummary, rows: &[Row]) -> String {
-    let delays = rows.iter().map(|row| row.delay);
-    let (least, most) = (delays.clone().min().unwrap_or_default(), delays.max().unwrap_or_default());
-    let mean = rows.iter().map(|row| row.delay.as_millis_f64()).sum::<f64>() / rows.len().max(1) as f64;
-    let losses: Vec<f64> = rows.iter().map(|row| row.loss * 100.0).collect();
-    let (least_loss, most_loss) =
-        (losses.iter().copied().fold(f64::INFINITY, f64::min), losses.iter().copied().fold(0.0, f64::max));
-    let others = match capture.streams.len() - 1 {
-        0 => String::new(),
-        others => format!(" (and {}: --stream takes another)", counted(others as u64, "other stream")),
-    };
-    format!(
-        "{} of RTP{others}: {} over {:.1} s, {:.2} % lost{}; within {} ms the median delay is {:.1} to {:.1} ms, {mean:.1} in the \
-         mean, and the loss {least_loss:.0} to {most_loss:.0} %; {}",
-        stream.flow,
-        counted(stream.packets, "packet"),
-        stream.to_s - stream.from_s,
-        stream.lost_share * 100.0,
-        stream.longest_gap_ms.map_or_else(String::new, |ms| format!(", the longest gap {ms:.0} ms")),
-        WINDOW.as_millis(),
-        least.as_millis_f64(),
-        most.as_millis_f64(),
-        one_way(stream)
-    )
 }
 
 /// Says how the delay of the fastest packet is known.
@@ -274,7 +340,7 @@ mod tests {
             Some(90),
         ]);
         delays.extend([None; 10]);
-        let rows = rows(&flow(&delays));
+        let rows = rows(&flow(&delays), Instant::from_millis(1000));
         let ms = Duration::from_millis;
         let expected = [(0, 50, 0.0), (200, 90, 0.2), (400, 90, 1.0)];
         assert_eq!(rows.len(), expected.len());
@@ -282,6 +348,9 @@ mod tests {
             assert_eq!((row.time, row.delay), (ms(time), ms(delay)));
             assert!((row.loss - loss).abs() < 1e-9, "{row:?}");
         }
-        assert!(super::rows(&flow(&[None; 20])).is_empty(), "no packet came, so no delay is known");
+        assert!(
+            super::rows(&flow(&[None; 20]), Instant::from_millis(1000)).is_empty(),
+            "no packet came, so no delay is known"
+        );
     }
 }

@@ -77,13 +77,21 @@ pub(super) fn path_of_table(
 ) -> Result<PathText, String> {
     let table: ChangeTable = text.parse().map_err(|why: talkpath_path::TraceError| why.to_string())?;
     let begins = table.directions().0.first().map_or(Duration::ZERO, |(time, _)| *time);
+    let origin = table
+        .origin()
+        .map_or_else(String::new, |origin| format!("; times count from the first one, {origin}"));
     let table = if begins.is_zero() {
         table
     } else {
+        // The written table has other units, so not all doubts are those of the file.
+        let doubts = table.doubts().to_vec();
         let from_zero = table.written_from_zero();
         path.made.retain(|(made, _)| made != table_name);
         path.made.push((table_name.to_owned(), from_zero.clone()));
-        from_zero.parse().map_err(|why: talkpath_path::TraceError| why.to_string())?
+        let written: ChangeTable =
+            from_zero.parse().map_err(|why: talkpath_path::TraceError| why.to_string())?;
+        path.doubts.extend(doubts.into_iter().filter(|doubt| !written.doubts().contains(doubt)));
+        written
     };
     let period = table.period();
     let (up, down) = table.directions();
@@ -126,10 +134,10 @@ pub(super) fn path_of_table(
         if begins.is_zero() { String::new() } else { format!(" and begins at its first time, {begins}") };
     let at_mean = match means.is_empty() {
         true => String::new(),
-        false => format!(" at the mean rate ({})", means.join("; ")),
+        false => format!(" at the mean of the rates above 0 ({})", means.join("; ")),
     };
     path.notes.push(format!(
-        "--path {name}: {follows}, which repeats after {period}{from}; {}{at_mean}; a path file says otherwise, with `link`, `file` \
+        "--path {name}: {follows}, which repeats after {period}{from}{origin}; {}{at_mean}; a path file says otherwise, with `link`, `file` \
          and `every` in [[change]]",
         match lacking.len() {
             0 => Assumed { delay_of: assumed_delay_of }.in_words(),

@@ -17,6 +17,8 @@ pub(super) struct TcLink {
     pub(super) keys: Vec<String>,
     /// Notes about words of the line that were left out or became something else, with the reason.
     pub(super) notes: Vec<String>,
+    /// What is probably not meant, a sentence each.
+    pub(super) doubts: Vec<String>,
 }
 
 /// Parses a line of tc that adds a netem, tbf or police discipline.
@@ -51,6 +53,24 @@ impl TcLink {
             self.keys.push(key);
         }
         self.notes.extend(below.notes);
+        self.doubts.extend(below.doubts);
+    }
+
+    /// Adds the header that Linux counts with each packet: the length of a packet on an Ethernet device
+    /// (`qdisc_pkt_len`) has it, and tbf, htb and the rate of netem take tokens or time for that length. At
+    /// the ingress, where act_police is, the header is gone already.
+    pub(super) fn count_header(&mut self) {
+        let has = |name: &str| self.keys.iter().any(|key| key.starts_with(&format!("{name} = ")));
+        if has("rate") || has("shaper") {
+            let in_bytes = self.keys.iter().any(|key| key.starts_with("queue = ") && key.ends_with(" B\" }"));
+            self.keys.push(format!("framing = {{ kind = \"bytes\", overhead = \"{ETHERNET_HEADER}\" }}"));
+            let limit =
+                if in_bytes { "; its limit counts them too, and the queue here does not" } else { "" };
+            self.notes.push(format!(
+                "on an Ethernet device Linux counts {ETHERNET_HEADER} of header with each packet{limit}; without it, as on a tunnel, take \
+                 framing out"
+            ));
+        }
     }
 
     /// Notes where the order of a shaper and a loss is another than that of Linux.
@@ -147,7 +167,9 @@ fn netem(words: &mut Words<'_>) -> Result<TcLink, String> {
                 }
             }
             "rate" => {
-                let rate = rate(words.needed(name, "a rate such as 2mbit")?)?;
+                let text = words.needed(name, "a rate such as 2mbit")?;
+                let rate = rate(text)?;
+                link.doubts.extend(slow_rate(text, rate));
                 link.keys.push(format!("rate = \"{rate}\""));
                 if words.number().is_some() {
                     link.notes.push("the overhead of rate is left out; write `framing`".to_owned());
@@ -237,8 +259,23 @@ fn loss(words: &mut Words<'_>, link: &mut TcLink) -> Result<(), String> {
             ));
         }
         "state" => {
-            while words.number().is_some() {}
-            link.notes.push("loss state, a chain of four states, is left out; gemodel is read".to_owned());
+            let p13 = words.share("state")?;
+            // p31, p32, p23 and p14, with the defaults of tc (iproute2, q_netem.c).
+            let mut others = [1.0 - p13, 0.0, 1.0, 0.0];
+            for other in &mut others {
+                match words.number() {
+                    Some(given) => *other = share(given)?,
+                    None => break,
+                }
+            }
+            let [p31, p32, _, p14] = others;
+            if p32 > 0.0 || p14 > 0.0 {
+                return Err("found loss state with p32 or p14, a chain of three or four states; read are the two states of p13 and p31, \
+                            and gemodel"
+                    .to_owned());
+            }
+            let [p, r] = [p13, p31].map(as_percent);
+            link.keys.push(format!("loss = {{ kind = \"gilbert-elliott\", p = \"{p}\", r = \"{r}\" }}"));
         }
         rate => {
             link.keys.push(format!("loss = \"{}\"", as_percent(share(rate)?)));
@@ -266,7 +303,8 @@ fn tbf(words: &mut Words<'_>) -> Result<TcLink, String> {
             other => return Err(format!("found {other:?}, which is no option of tbf that is read here")),
         }
     }
-    link.keys.push(bucket.write("shaper")?);
+    link.keys.push(bucket.write("shaper", LARGEST_FRAME)?);
+    link.doubts.extend(bucket.doubt.take());
     let of_latency = || latency.map(|latency| bucket.limit(latency)).transpose();
     let limit = match limit {
         Some(limit) => limit,
@@ -279,17 +317,21 @@ fn tbf(words: &mut Words<'_>) -> Result<TcLink, String> {
 /// The line of htb itself, which has no rate: its classes have.
 fn htb_root() -> TcLink {
     let note = "the rate of htb is in the line of its class: tc class ... htb rate ...";
-    TcLink { keys: Vec::new(), notes: vec![note.to_owned()] }
+    TcLink { notes: vec![note.to_owned()], ..TcLink::default() }
 }
 
 /// A class of htb that has the link to itself: it borrows up to its ceiling (tc-htb(8)).
 fn htb_class(words: &mut Words<'_>) -> Result<TcLink, String> {
     let (mut assured, mut ceiling, mut burst, mut link) = (None, None, None, TcLink::default());
     while let Some(name) = words.next() {
-        let rate_after = |words: &mut Words<'_>| rate(words.needed(name, "a rate such as 1mbit")?);
         match name {
-            "rate" => assured = Some(rate_after(words)?),
-            "ceil" => ceiling = Some(rate_after(words)?),
+            "rate" | "ceil" => {
+                let text = words.needed(name, "a rate such as 1mbit")?;
+                let rate = rate(text)?;
+                link.doubts.extend(slow_rate(text, rate));
+                let place = if name == "rate" { &mut assured } else { &mut ceiling };
+                *place = Some(rate);
+            }
             "burst" | "cburst" | "buffer" | "cbuffer" => {
                 let text = words.needed(name, "a size such as 15k")?;
                 let size = size(text.split('/').next().unwrap_or(text))?;
@@ -339,25 +381,37 @@ fn police(words: &mut Words<'_>) -> Result<TcLink, String> {
             other => return Err(format!("found {other:?}, which is no option of police that is read here")),
         }
     }
-    link.keys.push(bucket.write("policer")?);
+    link.keys.push(bucket.write("policer", LARGEST_PACKET)?);
+    link.doubts.extend(bucket.doubt.take());
     Ok(link)
 }
 
-/// A packet of the usual MTU.
+/// The header of Ethernet (IEEE 802.3): two addresses and a type.
+const ETHERNET_HEADER: Bytes = Bytes::new(14);
+/// A packet of the usual MTU, at a policer.
 const LARGEST_PACKET: Bytes = Bytes::new(1500);
+/// The same with its header, at a shaper.
+const LARGEST_FRAME: Bytes = Bytes::new(1514);
 
 /// A token bucket of tc.
 #[derive(Default)]
 struct Bucket {
     rate: Option<Rate>,
     burst: Option<Bytes>,
+    /// That the rate is probably not meant.
+    doubt: Option<String>,
 }
 
 impl Bucket {
     /// Reads the value of the option `name`, if it is one of a bucket.
     fn takes(&mut self, name: &str, words: &mut Words<'_>) -> Result<bool, String> {
         match name {
-            "rate" => self.rate = Some(rate(words.needed(name, "a rate such as 1mbit")?)?),
+            "rate" => {
+                let text = words.needed(name, "a rate such as 1mbit")?;
+                let rate = rate(text)?;
+                self.doubt = slow_rate(text, rate);
+                self.rate = Some(rate);
+            }
             // tc writes the size of a cell after a slash.
             "burst" | "buffer" | "maxburst" => {
                 let text = words.needed(name, "a size such as 32kbit")?;
@@ -376,11 +430,11 @@ impl Bucket {
         Ok(Bytes::new(u64::try_from(leaves).unwrap_or(u64::MAX).saturating_add(burst.get())))
     }
 
-    fn write(&self, key: &str) -> Result<String, String> {
+    fn write(&self, key: &str, largest: Bytes) -> Result<String, String> {
         let (rate, burst) = self.values()?;
-        if burst < LARGEST_PACKET {
+        if burst < largest {
             return Err(format!(
-                "found burst {burst}, expected at least {LARGEST_PACKET}: a packet of that size never finds its tokens, so it would \
+                "found burst {burst}, expected at least {largest}: a packet of that size never finds its tokens, so it would \
                  never leave"
             ));
         }
@@ -426,6 +480,20 @@ fn rate(text: &str) -> Result<Rate, String> {
         bps => Ok(Rate::from_bps(bps)),
     }
 }
+
+/// Says that a rate is so low that a unit is probably missing. `None` if it is not.
+fn slow_rate(text: &str, rate: Rate) -> Option<String> {
+    (rate < SLOWEST).then(|| {
+        format!(
+            "rate {text} is {} bit/s, slower than any modem: is the unit right? tc takes a number alone in bits a second, and {text}mbit \
+             in 10^6 of them",
+            rate.as_bps()
+        )
+    })
+}
+
+/// We chose 1 kb/s, below which no modem is.
+const SLOWEST: Rate = Rate::from_bps(1_000);
 
 /// A size of tc: `15k` is 15 times 1024 bytes, and `32kbit` 32 times 1024 bits.
 fn size(text: &str) -> Result<Bytes, String> {
@@ -503,6 +571,23 @@ mod tests {
                 "jitter = { kind = \"uniform\", max = \"20 ms\", reorder = true }"
             ]
         );
+    }
+
+    #[test]
+    fn two_states_of_loss_are_a_gilbert_model_and_more_are_refused() {
+        let state = keys("tc qdisc add dev eth0 root netem loss state 1% 25%");
+        assert_eq!(state[0], "loss = { kind = \"gilbert-elliott\", p = \"1%\", r = \"25%\" }");
+        let four = parse_line("tc qdisc add dev eth0 root netem loss state 1% 25% 5% 30% 0.1%").unwrap_err();
+        assert!(four.contains("p32 or p14"), "{four}");
+    }
+
+    #[test]
+    fn a_rate_without_its_unit_is_doubted() {
+        let doubts = |line: &str| parse_line(line).unwrap().doubts;
+        let tbf = doubts("tc qdisc add dev eth0 root tbf rate 5 burst 16kb latency 50ms");
+        assert!(tbf[0].starts_with("rate 5 is 5 bit/s"), "{tbf:?}");
+        assert_eq!(doubts("tc qdisc add dev eth0 root netem rate 500").len(), 1);
+        assert!(doubts("tc qdisc add dev eth0 root tbf rate 5mbit burst 16kb latency 50ms").is_empty());
     }
 
     #[test]
@@ -597,7 +682,7 @@ mod tests {
             ("tc qdisc add dev eth0 root netem slot 5ms", "found \"slot\""),
             ("tc qdisc add dev eth0 root tbf rate 1mbit latency 5ms", "expected `burst`"),
             ("tc qdisc add dev eth0 root tbf rate 1mbit burst 5k", "tbf without latency or limit"),
-            ("tc qdisc add dev eth0 root tbf rate 1mbit burst 1000 latency 5ms", "expected at least 1500 B"),
+            ("tc qdisc add dev eth0 root tbf rate 1mbit burst 1000 latency 5ms", "expected at least 1514 B"),
         ] {
             let refused = parse_line(line).unwrap_err();
             assert!(refused.contains(why), "{line}: {refused}");

@@ -83,6 +83,7 @@ pub(crate) fn read_links(text: &str) -> Result<Vec<LinkOfLines>, String> {
     let mut links: Vec<LinkOfLines> = links.into_iter().map(|(link, _)| link).collect();
     for link in &mut links {
         link.link.note_order();
+        link.link.count_header();
     }
     if links.is_empty() { Err("found no line of tc".to_owned()) } else { Ok(links) }
 }
@@ -90,6 +91,11 @@ pub(crate) fn read_links(text: &str) -> Result<Vec<LinkOfLines>, String> {
 /// Whether a line only makes the ingress of a device, at which filters hang.
 fn is_ingress(line: &str) -> bool {
     line.split_whitespace().any(|word| word == "ingress" || word == "clsact") && !line.contains("police")
+}
+
+/// Says what is probably not meant in the lines, a sentence each.
+pub(crate) fn doubts(links: &[LinkOfLines]) -> impl Iterator<Item = &str> {
+    links.iter().flat_map(|link| link.link.doubts.iter().map(String::as_str))
 }
 
 /// Describes each link by its lines of tc, its keys in a scenario, and notes about what is not converted.
@@ -162,6 +168,7 @@ mod tests {
         assert!(one.contains("[up]\nshaper = ") && one.ends_with("[down]\nrate = \"unlimited\"\n"), "{one}");
         let two = path_file(&read_links(&format!("{line}\n{line}\n")).unwrap()).unwrap();
         assert_eq!(two.matches("shaper = ").count(), 2);
+        assert!(two.contains("framing = { kind = \"bytes\", overhead = \"14 B\" }"), "{two}");
         let three = read_links(&[line; 3].join("\n")).unwrap();
         assert!(path_file(&three).unwrap_err().contains("found 3 lines"));
         assert!(read_links("echo").unwrap_err().contains("no line of tc"));

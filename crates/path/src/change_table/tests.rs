@@ -171,6 +171,43 @@ fn times_and_rates_in_another_unit_than_their_column_are_doubted_or_refused() {
 }
 
 #[test]
+fn values_that_only_another_unit_explains_are_doubted() {
+    let table = |header: &str, row: &dyn Fn(u64) -> String| -> Vec<String> {
+        let rows: String = (0..60).map(|at| row(at) + "\n").collect();
+        remarks(&format!("{header}\n{rows}")).0
+    };
+    let only = |doubts: Vec<String>| -> String {
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        doubts[0].clone()
+    };
+    let slow = only(table("time_s rate_kbps", &|at| format!("{at} {}", 40 + at % 20)));
+    assert!(slow.contains("49.5 kb/s") && slow.ends_with("In that of rate_mbps it is 49.5 Mb/s"), "{slow}");
+    assert!(table("time_s rate_kbps", &|at| format!("{at} 2000")).is_empty());
+    let mixed = only(table("time_s up_kbps down_mbps", &|at| format!("{at} 10 75")));
+    assert!(mixed.starts_with("the mean rate is 10 kb/s up and 75 Mb/s down"), "{mixed}");
+    assert!(table("time_s up_mbps down_mbps", &|at| format!("{at} 20 1000")).is_empty());
+    let seconds = only(table("time_s delay_ms", &|at| format!("{at} 0.047")));
+    assert!(seconds.contains("47 us") && seconds.ends_with("In that of delay_s it is 47 ms"), "{seconds}");
+    let short = only(table("time_ms rate_mbps", &|at| format!("{at} 5")));
+    assert!(short.ends_with("In time_s that is 1 s and 59 s"), "{short}");
+    assert!(table("time_ms rate_mbps", &|at| format!("{} 5", 100 * at)).is_empty());
+    let loss = only(table("time_s loss", &|at| format!("{at} {}", if at % 9 == 0 { "0.5" } else { "0" })));
+    assert!(loss.ends_with("`loss_percent` per cent"), "{loss}");
+    assert!(table("time_s loss", &|at| format!("{at} {}", if at % 9 == 0 { "0.1" } else { "0" })).is_empty());
+    assert!(mistake("time_s loss\n0 2\n").contains("a column of per cent is called `loss_percent`"));
+    assert_eq!(
+        remarks("time_s rate_mbps\n0 5\n1 6\n1 7\n2 5\n").0,
+        ["1 row has the time of the row before, first at 1 s: of two rows the later one holds"]
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_header() {
+    let (with, without) = ("\u{feff}time_s,rate_mbps\n0,5\n", "time_s,rate_mbps\n0,5\n");
+    assert_eq!(with.parse::<ChangeTable>(), without.parse());
+}
+
+#[test]
 fn a_table_from_zero_has_the_same_values() {
     for text in [
         "time_s rate_mbps delay_ms\n30 5 20\n31 0 20.5\n",

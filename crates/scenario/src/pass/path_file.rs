@@ -28,6 +28,9 @@ pub(crate) fn expand_path_file(root: &mut Table, reading: &mut Reading<'_>) {
             return;
         }
     };
+    for doubt in &described.doubts {
+        reading.log.warning(&place, "path", format!("{name}: {doubt}"));
+    }
     let mut table = read_text(&described, &place, reading);
     let changes = table.remove(CHANGES);
     root.set("path", Node::new(Value::Table(table), place));

@@ -318,11 +318,11 @@ impl MeasuredDirection {
 
     /// The table that `file` of a change reads.
     fn table(&self, path_delay: Duration) -> String {
-        let mut text = "time_s,rate_kbps,delay_ms,loss_percent\n".to_owned();
+        let mut text = "time_s,rate_bps,delay_ms,loss_percent\n".to_owned();
         let mut delay = path_delay;
         for (second, row) in self.rows.iter().enumerate() {
             delay = row.delay.unwrap_or(delay);
-            let (rate, ms, percent) = (row.rate_kbps, delay.as_millis_f64(), row.loss * 100.0);
+            let (rate, ms, percent) = (row.rate_kbps * 1e3, delay.as_millis_f64(), row.loss * 100.0);
             text += &format!("{second},{rate:.0},{ms:.3},{percent:.2}\n");
         }
         text
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(measured.up.rows.len(), 3);
         assert!((measured.up.mean_kbps() - 1000.0).abs() < 15.0, "{}", measured.up.mean_kbps());
         let table = measured.up.table(measured.delay);
-        assert!(table.starts_with("time_s,rate_kbps,delay_ms,loss_percent\n0,"), "{table}");
+        assert!(table.starts_with("time_s,rate_bps,delay_ms,loss_percent\n0,"), "{table}");
         assert!(table.lines().nth(1).unwrap().ends_with(",20.000,20.00"), "{table}");
         assert!(table.lines().nth(2).unwrap().ends_with(",20.000,0.00"), "{table}");
         assert!(table.parse::<talkpath_path::ChangeTable>().is_ok());
