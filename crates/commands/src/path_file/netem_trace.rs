@@ -68,7 +68,7 @@ impl NetemTrace {
     pub(crate) fn ending(&self) -> String {
         let steps = counted(self.steps.len(), "step");
         let halves = if self.has_halved_end() {
-            "; the last one is written in two rows, whose lengths say its own"
+            "; the last one is two rows, because the last row of a table lasts as long as the row before it"
         } else {
             ""
         };
@@ -312,7 +312,7 @@ mod tests {
         let trace = NetemTrace::read(endless).unwrap();
         assert_eq!(
             trace.ending(),
-            "2 steps in 10 s; the last one is written in two rows, whose lengths say its own, repeated: write every = \"10 s\" in [[change]]"
+            "2 steps in 10 s; the last one is two rows, because the last row of a table lasts as long as the row before it, repeated: write every = \"10 s\" in [[change]]"
         );
     }
 
