@@ -66,7 +66,7 @@ fn a_wrong_row_is_named() {
     for (text, expected) in [
         ("time_s rate_mbps\n0 x\n", "line 2: found \"x\", expected a number from 0 to 100000000"),
         ("time_s rate_mbps\n0 -1\n", "line 2: found \"-1\""),
-        ("time_s loss\n0 1.5\n", "line 2: found \"1.5\", expected a number from 0 to 1"),
+        ("time_s loss\n0 1.5\n", "line 2: found \"1.5\" under `loss`, which has shares from 0 to 1"),
         ("time_s rate_mbps\n0 NaN\n", "line 2: found \"NaN\""),
         ("time_s rate_mbps\n0 1 2\n", "line 2: found 3 columns, expected 2"),
         ("time_s,rate_mbps\n0,1,2\n", "line 2: found 3 columns, expected 2 as in the header; a comma"),
