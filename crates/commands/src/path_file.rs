@@ -4,11 +4,11 @@
 //! | kind | the path |
 //! | --- | --- |
 //! | a path file: `[up]`, `[down]`, `[[change]]` | as it is |
-//! | a table of changes: a CSV file whose first line names its columns | both directions follow it, and it repeats |
+//! | a table of changes: CSV whose first line names its columns | both directions follow it, and it repeats |
 //! | a *netem-trace* file: JSON of the crate netem-trace | as the table that it becomes |
 //! | a *Mahimahi* file: in each line the time at which one packet was delivered | both directions follow it |
 //! | *tc*: commands of Linux that shape traffic | the first device is `up`, the second one `down` |
-//! | a *capture*, pcap or pcapng, of RTP | its delay and loss, as the table that they become; rates are needed beside |
+//! | a *capture*, pcap or pcapng, of RTP | its delay and loss, as a table; rates are needed beside it |
 //!
 //! What a file does not say is assumed, and said. Begin to read with [`read_path`].
 

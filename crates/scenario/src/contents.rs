@@ -64,7 +64,8 @@ pub struct PathText {
     pub made: Vec<(String, String)>,
     /// What is assumed, a sentence each.
     pub notes: Vec<String>,
-    /// What is implausible in the file, a sentence each, apart from the tables and traces that the text names.
+    /// What is implausible in the file, a sentence each, apart from the tables and traces that the text
+    /// names.
     pub doubts: Vec<String>,
     /// Whether the sizes of the queues are assumed.
     pub assumes_queues: bool,
