@@ -3,7 +3,7 @@
 //! | pass | change | tree |
 //! | --- | --- | --- |
 //! | [`recorded`] | completes the calls of an older run directory | the file |
-//! | [`set`] | sets the keys of the command line, and writes out the path of a file ([`path_file`]) | the file |
+//! | [`set`] | sets keys of the command line, writes out the path of a file ([`path_file`]) | the file |
 //! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
 //! | [`check`] | adds the meaning of each right value, and every default | each cell, swept files |
