@@ -6,7 +6,7 @@
 /// How the times of packets go back from one packet to the next in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketOrder {
-    /// The number of packets that are earlier than the packet before them, by more than [`TOLERATED_NS`].
+    /// The number of packets that are earlier than the packet before them by more than 10 ms, the tolerated step.
     pub steps_back: u64,
     /// The longest of these steps, ns.
     pub longest_ns: u64,
