@@ -19,7 +19,7 @@ const WORDS: &[&str] = &[
     // Congestion controls.
     "gcc scream prague dctcp bbr2 bbr3 l4s vegas westwood htcp copa ledbat",
     // Queues.
-    "red pie fq_pie cake dualpi2 sfq htb tbf token_bucket hfsc pfifo_fast",
+    "red pie fq_pie cake dualpi2 sfq hfsc pfifo_fast",
     // Keys of links, flows and the whole.
     "gap_model media_cc fps",
     "keyframe_interval red_level nack",

@@ -14,6 +14,7 @@ use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
 use crate::form::{form, or_list, quantity_form};
+use crate::names::name_elsewhere;
 use crate::not_yet::not_yet_help;
 use crate::quantity::{self, Amount, Dimension, DimensionRange, Problem};
 use crate::spec::{Kind, LONGEST_PATH, Listed, Words, is_same_word};
@@ -234,7 +235,7 @@ pub(crate) fn one_of(
     if let Some(word) = known.clone().find(|word| is_same_word(word, text)) {
         return Ok(word);
     }
-    let help = not_yet_help(text);
+    let help = name_elsewhere(text, noun).map(str::to_owned).or_else(|| not_yet_help(text));
     if later.iter().any(|word| is_same_word(word, text)) {
         let message = format!("{} is not available yet; available: {list}", node.found());
         return Err(Problem { message, help });

@@ -257,6 +257,42 @@ fn a_round_trip_or_a_links_key_on_the_path_says_which_key_there_is() {
 }
 
 #[test]
+fn a_name_that_another_tool_has_for_it_says_what_to_write_here() {
+    for (setting, help) in [
+        (("path.up.latency", "20ms"), "did you mean `delay`? It is one way"),
+        (("path.up.bandwidth", "1Mbps"), "did you mean `rate`?"),
+        (("path.up.packet-loss", "1%"), "did you mean `loss`?"),
+        (("path.up.corrupt", "1%"), "did you mean `damage`?"),
+        (("path.up.limit", "50"), "limit = \"50 packets\" }"),
+        (("path.up.tbf", "1Mbps"), "shaper = {"),
+        (("path.up.queue", "tbf"), "shaper = {"),
+        (("path.up.queue", "{ kind = 'pfifo', limit = '50 packets' }"), "did you mean \"drop-tail\"?"),
+        (("path.up.loss", "random"), "did you mean \"bernoulli\"?"),
+        (("path.up.loss", "{ kind = 'gemodel', p = 0.01, r = 0.3 }"), "kind = \"gilbert-elliott\", p = "),
+        (
+            ("path.up.loss", "{ kind = 'gilbert-elliott', rate = 0.01, run = 3 }"),
+            "{ mean = \"1%\", burst = 3 }",
+        ),
+    ] {
+        let mistakes = refused(BASE, &[Setting::new(setting.0, setting.1)]);
+        assert!(mistakes.contains(help), "{setting:?}: {mistakes}");
+    }
+}
+
+#[test]
+fn what_to_write_in_place_of_another_tools_name_is_right() {
+    for value in [
+        "queue={ kind = \"drop-tail\", limit = \"50 packets\" }",
+        "shaper={ rate = \"1 Mbps\", burst = \"32 kB\" }",
+        "loss={ mean = \"1%\", burst = 3 }",
+        "loss={ kind = \"gilbert-elliott\", p = \"1%\", r = \"30%\" }",
+    ] {
+        let (key, value) = value.split_once('=').unwrap();
+        let _ = plan(BASE, &[(&format!("path.up.{key}"), value)]);
+    }
+}
+
+#[test]
 fn a_list_where_a_value_belongs_says_how_to_sweep() {
     let mistakes = refused(BASE, &[Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")]);
     assert!(mistakes.contains("--sweep KEY=A,B"), "{mistakes}");
