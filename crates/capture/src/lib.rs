@@ -1,10 +1,13 @@
 //! Reads captures of other programs, and makes records of the streams of RTP in them.
 //!
 //! ```text
-//! file ─► blocks ─► packets ─► datagrams ─► RTP, RTCP, SDP ─► streams ─► RunRecord, which is rated as a
-//! run's
-//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs, opus.rs, repair.rs, speech.rs, names.rs
+//! file ─► blocks ─► packets ─► datagrams ─► RTP, RTCP, SDP ─► streams ─► RunRecord
+//!   file.rs    order.rs   link.rs      observed.rs,       stream.rs, rows.rs,   names.rs
+//!                                      rtcp.rs, sdp.rs    opus.rs, repair.rs,
+//!                                                         speech.rs
 //! ```
+//!
+//! The record is rated as that of a run.
 //!
 //! - *capture*: a file of packets, in the formats pcap and pcapng.
 //! - *stream*: the packets of RTP of one source from one address and port to another

@@ -9,8 +9,8 @@
 //! rate of the packets. With a variable one it is what the receiver wants in SDP (`maxaveragebitrate`), and
 //! the mean of the packets if SDP does not say it. The mean is lower where the speaker pauses.
 //!
-//! SRTP encrypts all of that (RFC 3711 §3.1). What stays are the header of RTP and the sizes: the time
-//! between packets, DTX, the bit rate, and whether it is constant. The rest is assumed
+//! SRTP encrypts the bytes of Opus (RFC 3711 §3.1). The header of RTP and the sizes are still readable: they
+//! show the time between packets, DTX, the bit rate, and whether it is constant. Everything else is assumed
 //! ([`OpusCoding::of_encrypted`]).
 
 use std::collections::BTreeMap;
@@ -135,11 +135,14 @@ impl OpusCoding {
         })
     }
 
-    /// Finds what an encrypted stream shows of its coding, whose packets are `packet_time` apart. We assume
-    /// what the published figures are for: super-wideband of one channel, in one frame a packet and without
-    /// in-band FEC, so that a lost packet is concealed. Each packet ends in a tag of 10 bytes (RFC 3711
-    /// §5.2). `sizes` are the bytes behind the header of RTP, each with whether the packet follows a silence.
-    /// Returns `None` if there is no packet.
+    /// Finds the coding of an encrypted stream whose packets are `packet_time` apart.
+    ///
+    /// We assume the coding that the published figures are for: super-wideband of one channel, with one frame
+    /// in each packet and without in-band FEC, so that a lost packet is concealed. Each packet ends in a tag
+    /// of 10 bytes (RFC 3711 §5.2).
+    ///
+    /// `sizes` has, for each packet, the number of bytes behind the header of RTP, and whether the packet
+    /// follows a silence. Returns `None` if there is no packet.
     pub(crate) fn of_encrypted(
         sizes: impl Iterator<Item = (u16, bool)>,
         packet_time: Duration,
@@ -273,8 +276,8 @@ pub(crate) fn has_earlier_frame(packet: OpusPacket) -> bool {
 
 /// The configuration of SILK and CELT in super-wideband with frames of 20 ms (RFC 6716, Table 2).
 const SUPER_WIDE_20_MS: u8 = 13;
-/// The size of the tag behind an encrypted packet (RFC 3711 §5.2, HMAC-SHA1-80). Others have 4 or 16 bytes,
-/// which is 2.4 kb/s of 50 packets a second.
+/// The size of the tag behind an encrypted packet, bytes (RFC 3711 §5.2, HMAC-SHA1-80). Other tags have 4 or
+/// 16 bytes: the bit rate of 50 packets a second is then wrong by 2.4 kb/s.
 const SRTP_TAG: u16 = 10;
 /// The bit of the TOC for two channels (RFC 6716 §3.1).
 const STEREO: u8 = 4;

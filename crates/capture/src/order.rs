@@ -1,15 +1,16 @@
 //! Whether the packets of a capture are in order of time.
 //!
-//! Files of several interfaces that were put one behind the other are not, and neither is a file during which
-//! the clock was set back. Numbers and delays of a stream then mean nothing.
+//! They are not if the files of several interfaces were put one behind the other, or if the clock was set back
+//! during the capture. The losses and delays of a stream then mean nothing.
 
 /// How the times of packets go back from one packet to the next in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketOrder {
-    /// The number of packets that are earlier than the packet before them by more than 10 ms, the tolerated step.
+    /// The number of packets that are more than 10 ms earlier than the packet before them in the file.
     pub steps_back: u64,
-    /// The longest of these steps, ns.
+    /// The longest of these steps, ns. 0 if there is none.
     pub longest_ns: u64,
+    /// The time of the last packet, ns since 1970. `None` before the first packet.
     latest_ns: Option<i64>,
 }
 

@@ -2,7 +2,7 @@
 
 use talkpath_units::Duration;
 
-/// The number of rows that the record may have still.
+/// The number of rows that may still be added to the record.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     rows: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     pub(crate) copies: u32,
     /// The number of the packet in the stream. `None` if it is missing.
     pub(crate) packet: Option<u32>,
-    /// The number of packets just before this one whose speech it also has, by RED.
+    /// The number of packets just before this packet whose speech it repeats, by RED (RFC 2198).
     pub(crate) earlier: u8,
 }
 
@@ -72,9 +72,9 @@ pub(crate) fn with_missing(
     rows
 }
 
-/// The rows of the packets that are missing between two others. They were due at equal times in between. If a
-/// silence is in between, those whose speech the later packet has by RED precede it, because RED repeats what
-/// came just before, and the others follow the earlier packet.
+/// The rows of the packets that are missing between `before` and `after`. They were due at equal distances.
+/// If the speaker was silent in between, the missing packets whose speech `after` repeats by RED were due just
+/// before `after`, because RED repeats what was said last. The others were due just behind `before`.
 fn missing_rows(
     before: Row,
     after: Row,

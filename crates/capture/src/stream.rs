@@ -53,6 +53,15 @@ pub(crate) struct Reported {
     jitter_ms: Option<f64>,
 }
 
+impl Reported {
+    /// The last report about a stream. `None` if the capture has none.
+    fn latest(found: &FoundStream<'_>, observed: &Observed, clock_rate: Option<u32>) -> Option<Self> {
+        let report = observed.reports.latest(found.source)?;
+        let jitter_ms = clock_rate.map(|rate| f64::from(report.jitter) * 1e3 / f64::from(rate));
+        Some(Self { lost: report.lost, jitter_ms })
+    }
+}
+
 /// What is known about a stream besides its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamSummary {
@@ -141,31 +150,25 @@ impl<'a> Stream<'a> {
         let due_ns = times.map_or_else(|| seen_ns.clone(), |times| times.due_ns);
         let frame = clock_rate.zip(source.usual_step()).and_then(|(rate, step)| frame(rate, step));
         let Numbers { numbers, restarts, strays } = Numbers::of(packets);
-        let mut numbered = Vec::with_capacity(packets.len());
-        for (index, number) in numbers.iter().enumerate() {
-            if let Some(number) = *number {
-                let row = Row {
-                    due_ns: due_ns[index],
-                    seen_ns: Some(seen_ns[index]),
-                    size: found.row(packets[index].row).size,
-                    copies: 1,
-                    packet: u32::try_from(index).ok(),
-                    earlier: match found.row(packets[index].row).red {
-                        Some(red) if is_red => red.earlier,
-                        _ => 0,
-                    },
-                };
-                numbered.push((number, row));
+        let row = |index: usize| {
+            let seen = found.row(packets[index].row);
+            Row {
+                due_ns: due_ns[index],
+                seen_ns: Some(seen_ns[index]),
+                size: seen.size,
+                copies: 1,
+                packet: u32::try_from(index).ok(),
+                earlier: seen.red.filter(|_| is_red).map_or(0, |red| red.earlier),
             }
-        }
+        };
+        let numbered =
+            numbers.iter().enumerate().filter_map(|(index, number)| Some(((*number)?, row(index))));
         let is_opus = encoding.as_ref().is_some_and(|(encoding, _)| encoding.is_opus());
         let is_encrypted = observed.descriptions.is_encrypted(found.endpoints.to)
             || is_red && red_type.is_none()
             || is_opus && has_too_many_modes(opus_packets(found, is_red));
-        let stated_bit_rate = || {
-            let payload_type = red_type.unwrap_or(source.payload_type());
-            observed.descriptions.opus_rate(found.endpoints.to, payload_type)
-        };
+        let speech_type = red_type.unwrap_or(source.payload_type());
+        let stated_bit_rate = || observed.descriptions.opus_rate(found.endpoints.to, speech_type);
         let opus = match (is_opus, is_encrypted) {
             (true, false) => OpusCoding::of(opus_packets(found, is_red), stated_bit_rate()),
             (true, true) if !is_red => {
@@ -174,28 +177,20 @@ impl<'a> Stream<'a> {
             }
             _ => None,
         };
-        let report = observed.reports.latest(found.source).map(|report| Reported {
-            lost: report.lost,
-            jitter_ms: clock_rate.map(|rate| f64::from(report.jitter) * 1e3 / f64::from(rate)),
-        });
-        let codec = match &encoding {
-            Some((encoding, _)) => encoding.codec(),
-            None => options.codec,
-        };
         Self {
             found,
+            codec: encoding.as_ref().map_or(options.codec, |(encoding, _)| encoding.codec()),
             encoding,
             clock_rate,
             frame,
             one_way,
-            rows: with_missing(numbered, frame, limits),
+            rows: with_missing(numbered.collect(), frame, limits),
             clock_restarts,
             number_restarts: restarts,
             strays,
             is_encrypted,
             endpoints: options.names.then_some([found.endpoints.from, found.endpoints.to]),
-            report,
-            codec,
+            report: Reported::latest(found, observed, clock_rate),
             opus,
             red_type,
         }
