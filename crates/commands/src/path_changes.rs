@@ -1,8 +1,10 @@
 //! The changes of a path, in words and in groups, for answers and for the time axes of a page.
 //!
-//! Changes are of one group if they have one `name`, or else if they change the same keys of the same links,
+//! Changes are a group if they have the same `name`, or else if they change the same keys of the same links,
 //! such as the two delays between which a satellite's handovers alternate. The rows of a file are a group,
-//! and the times in which they have a rate of 0 are another: a silence.
+//! and its rows with a rate of 0 are another: a silence.
+
+mod worse;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +19,8 @@ use talkpath_path::{
 use talkpath_report::CellChanges;
 use talkpath_scenario::{Plan, Scenario};
 use talkpath_units::{Duration, Instant, Rate, Seed, counted};
+
+use self::worse::{merged, worse_times};
 
 /// Returns the changes of each cell in `chart_data`. A change with a random phase is where the drawn
 /// repetition had it.
@@ -164,7 +168,7 @@ impl Keys {
     }
 }
 
-/// What makes changes one group.
+/// What the changes of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum GroupKey {
     Named(String),
@@ -183,7 +187,7 @@ struct Mark<'a> {
     is_of_file: bool,
 }
 
-/// Changes of several links at one time.
+/// Changes of several links in the same manner at the same time.
 struct Joined {
     from: Instant,
     until: Instant,
@@ -191,7 +195,7 @@ struct Joined {
     links: Vec<u32>,
     kind: ChangeKind,
     group: usize,
-    /// Whether the change ends a silence, and so is none of its own.
+    /// Whether the change ends a silence. It then does not count as a change.
     ends_silence: bool,
 }
 
@@ -241,7 +245,8 @@ impl Timeline {
         Self { changes, groups }
     }
 
-    /// The changes that a summary lists: each of them, or of many an entry for each group.
+    /// The changes that a summary lists: each change, or if there are more than [`MOST_CHANGES`] an entry for
+    /// each group.
     fn listed(self) -> Vec<PathChange> {
         if self.changes.len() <= MOST_CHANGES {
             return self.changes;
@@ -317,26 +322,38 @@ fn group_changes(scenario: &Scenario) -> (Vec<GroupKey>, Vec<usize>) {
 
 /// Whether no packet leaves after the change.
 const fn is_silent(change: &Change) -> bool {
-    let no_rate = matches!(&change.to.rate, Some(RateModel::Fixed(rate)) if rate.as_bps() == 0);
-    no_rate || matches!(change.to.state, Some(LinkState::Down { .. }))
+    has_no_rate(change) || is_down(change)
 }
 
-/// Returns every change at its time. A silence without an end of its own lasts until the link has a rate
-/// again, or is up again.
+const fn has_no_rate(change: &Change) -> bool {
+    matches!(&change.to.rate, Some(RateModel::Fixed(rate)) if rate.as_bps() == 0)
+}
+
+const fn is_down(change: &Change) -> bool {
+    matches!(change.to.state, Some(LinkState::Down { .. }))
+}
+
+/// Returns every change at its time. A rate of 0 lasts until the link has another rate, and a link that is
+/// down stays so until it is up again, whatever rate it is given meanwhile.
 fn marks<'a>(scenario: &'a Scenario, seed: Seed, end: Instant, group_of_change: &[usize]) -> Vec<Mark<'a>> {
     let all: Vec<ChangeMark> = change_marks(&scenario.changes, seed, end);
-    // The end of the silence that begins with a mark, from the last mark to the first.
-    let mut next_end: BTreeMap<u32, Instant> = BTreeMap::new();
+    // When each link next has a rate, and when it is next up, from the last mark to the first.
+    let (mut next_rate, mut next_up) = (BTreeMap::new(), BTreeMap::new());
     let mut marks = Vec::new();
     for mark in all.iter().rev() {
         let change = &scenario.changes[mark.change];
-        let (to_rate, to_state) = (&change.to.rate, change.to.state);
-        let until = match is_silent(change) {
-            true => next_end.get(&change.link).copied().unwrap_or(end),
-            false => mark.until,
+        let next = |ends: &BTreeMap<u32, Instant>| ends.get(&change.link).copied().unwrap_or(end);
+        let until = match (has_no_rate(change), is_down(change)) {
+            (true, true) => next(&next_rate).max(next(&next_up)),
+            (true, false) => next(&next_rate),
+            (false, true) => next(&next_up),
+            (false, false) => mark.until,
         };
-        if !is_silent(change) && (to_rate.is_some() || to_state.is_some()) {
-            next_end.insert(change.link, mark.at);
+        if change.to.rate.is_some() && !has_no_rate(change) {
+            next_rate.insert(change.link, mark.at);
+        }
+        if change.to.state == Some(LinkState::Up) {
+            next_up.insert(change.link, mark.at);
         }
         let is_silence = is_silent(change) || change.outage.is_some();
         let group = group_of_change.get(mark.change).copied().unwrap_or(0);
@@ -356,6 +373,7 @@ fn marks<'a>(scenario: &'a Scenario, seed: Seed, end: Instant, group_of_change: 
     marks
 }
 
+/// Joins changes of several links that do the same at the same time.
 fn join(marks: &[Mark<'_>]) -> Vec<Joined> {
     let mut all: Vec<Joined> = Vec::new();
     for mark in marks {
@@ -453,109 +471,6 @@ fn bits(rate: &RateModel) -> f64 {
         RateModel::Unlimited => f64::INFINITY,
         RateModel::Trace(trace) => trace.mean_rate().as_bps() as f64,
     }
-}
-
-/// A key of a link whose value can be worse than at the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Worse {
-    Rate,
-    Delay,
-    Loss,
-    Limit,
-}
-
-/// A value of a key from an instant on.
-struct Valued {
-    at: Instant,
-    until: Instant,
-    /// How bad the value is: a larger number is worse.
-    badness: f64,
-    group: usize,
-    is_of_file: bool,
-}
-
-/// Returns the times in which a value of a link is worse than at the start of the run, each with the group
-/// that set it. A ramp back to the start belongs to them until it ends.
-///
-/// The rates of a file are held against half of their mean over time, because the first row says nothing.
-fn worse_times(scenario: &Scenario, marks: &[Mark<'_>], end: Instant) -> Vec<(usize, Instant, Instant)> {
-    let mut values: BTreeMap<(u32, Worse), Vec<Valued>> = BTreeMap::new();
-    for mark in marks {
-        let LinkValues { rate, delay, loss, limit, .. } = &mark.change.to;
-        let Some(link) = scenario.links.get(mark.change.link as usize) else { continue };
-        let mut add = |key, badness| {
-            let Mark { at, until, group, is_of_file, .. } = *mark;
-            let valued = Valued { at, until, badness, group, is_of_file };
-            values.entry((mark.change.link, key)).or_default().push(valued);
-        };
-        if let Some(rate) = rate.as_ref().filter(|_| !is_silent(mark.change)) {
-            add(Worse::Rate, -bits(rate));
-        }
-        if let Some(delay) = delay {
-            add(Worse::Delay, delay.as_secs_f64());
-        }
-        if let Some(loss) = loss {
-            add(Worse::Loss, loss.mean());
-        }
-        if let Some(limit) = limit {
-            // A smaller queue drops more, and a larger one delays more.
-            add(Worse::Limit, f64::from(u8::from(*limit != link.config.queue.limit())));
-        }
-    }
-    let mut times = Vec::new();
-    for ((link, key), values) in values {
-        let Some(link) = scenario.links.get(link as usize) else { continue };
-        let at_start = match key {
-            Worse::Rate if values.first().is_some_and(|first| first.is_of_file) => {
-                -mean_rate(&values, end) / 2.0
-            }
-            Worse::Rate => -bits(&link.config.rate),
-            Worse::Delay => link.config.delay.as_secs_f64(),
-            Worse::Loss => link.config.loss.mean(),
-            Worse::Limit => 0.0,
-        };
-        // Of the rows of a file the rate alone is held against anything.
-        if key != Worse::Rate && values.first().is_some_and(|first| first.is_of_file) {
-            continue;
-        }
-        let mut was_worse = false;
-        for (index, value) in values.iter().enumerate() {
-            let next = values.get(index + 1).map_or(end, |next| next.at);
-            let is_worse = value.badness > at_start;
-            if is_worse {
-                times.push((value.group, value.at, next));
-            } else if was_worse && value.until > value.at {
-                times.push((value.group, value.at, value.until.min(next)));
-            }
-            was_worse = is_worse;
-        }
-    }
-    times.sort_by_key(|(group, from, _)| (*group, *from));
-    times
-}
-
-/// The mean rate over time in bit/s, from the first value on.
-fn mean_rate(values: &[Valued], end: Instant) -> f64 {
-    let (mut bits, mut seconds) = (0.0, 0.0);
-    for (index, value) in values.iter().enumerate() {
-        let next = values.get(index + 1).map_or(end, |next| next.at);
-        let length = next.since(value.at).as_secs_f64();
-        bits -= value.badness * length;
-        seconds += length;
-    }
-    bits / f64::max(seconds, 1e-9)
-}
-
-/// Joins times that touch or overlap. They are in order of their beginnings.
-fn merged(times: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    let mut merged: Vec<(f64, f64)> = Vec::new();
-    for (from, until) in times {
-        match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(until),
-            _ => merged.push((from, until)),
-        }
-    }
-    merged
 }
 
 /// Describes what a change does to a link: `rate 12.4 Mb/s, delay 38 ms`.

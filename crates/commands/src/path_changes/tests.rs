@@ -29,7 +29,7 @@ fn changes(text: &str) -> Vec<(f64, f64, String)> {
 }
 
 #[test]
-fn a_change_is_told_with_its_values_and_with_its_link_if_not_all_change() {
+fn a_change_has_its_values_in_words_and_its_link_if_not_all_links_change() {
     let both = "[[change]]\nat = \"15 s\"\ndelay = \"38 ms\"\nloss = \"2%\"\n";
     assert_eq!(changes(both), [(15.0, 15.0, "delay 38 ms, loss 2 %".to_owned())]);
     let up = "[[change]]\nlink = \"up\"\nat = \"30 s\"\noutage = \"2.5 s\"\n";
@@ -82,16 +82,41 @@ fn a_link_that_is_down_is_silent_until_it_is_up_again() {
 }
 
 #[test]
+fn a_link_that_gets_another_rate_while_it_is_down_stays_silent() {
+    let down = "[[change]]\nlink = \"up\"\nat = \"5 s\"\nup = false\n\
+        [[change]]\nlink = \"up\"\nat = \"7 s\"\nrate = \"2 Mbps\"\n\
+        [[change]]\nlink = \"up\"\nat = \"9 s\"\nup = true\n";
+    assert_eq!(timeline(down).groups[0].silences, [(5.0, 9.0)]);
+}
+
+/// The groups of a call whose path follows `table`, and changes as `more` says.
+fn groups_of_table(table: &'static str, more: &str) -> Vec<ChangeGroup> {
+    let text = format!(
+        "duration = \"60 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n\
+         [[change]]\nfile = \"a.txt\"\n{more}"
+    );
+    let plan = load_with_files(&Source::new("x.toml", text), &Options::default(), &Table(table)).unwrap();
+    Timeline::new(&plan.cells[0].scenario, Seed::new(1)).groups
+}
+
+fn group<'a>(groups: &'a [ChangeGroup], words: &str) -> &'a ChangeGroup {
+    groups.iter().find(|group| group.words.contains(words)).unwrap()
+}
+
+#[test]
 fn the_rows_of_a_table_are_a_group_and_its_silences_another() {
-    let table = "time_s up_mbps down_mbps\n0 8 8\n10 0 8\n12 0 8\n14 1 8\n20 8 8\n";
-    let text = "duration = \"60 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n\
-                [[change]]\nfile = \"a.txt\"\n";
-    let source = Source::new("x.toml", text);
-    let plan = load_with_files(&source, &Options::default(), &Table(table)).unwrap();
-    let groups = Timeline::new(&plan.cells[0].scenario, Seed::new(1)).groups;
-    let of = |words: &str| groups.iter().find(|group| group.words.contains(words)).unwrap();
-    assert_eq!(of("up: silence (rate 0)").silences, [(10.0, 14.0)]);
-    assert_eq!((of("below half").worse.as_slice(), of("below half").times), (&[(14.0, 20.0)][..], 1));
+    let groups = groups_of_table("time_s up_mbps down_mbps\n0 8 8\n10 0 8\n12 0 8\n14 1 8\n20 8 8\n", "");
+    assert_eq!(group(&groups, "up: silence (rate 0)").silences, [(10.0, 14.0)]);
+    let low = group(&groups, "below half");
+    assert_eq!((low.worse.as_slice(), low.times), (&[(14.0, 20.0)][..], 1));
+}
+
+#[test]
+fn a_low_rate_of_a_table_ends_with_a_silence_and_another_change_is_no_part_of_its_mean() {
+    let table = "time_s up_mbps down_mbps\n0 8 8\n10 2 8\n12 0 8\n14 8 8\n";
+    assert_eq!(group(&groups_of_table(table, ""), "below half").worse, [(10.0, 12.0)]);
+    let unlimited = "[[change]]\nlink = \"up\"\nat = \"30 s\"\nrate = \"unlimited\"\n";
+    assert_eq!(group(&groups_of_table(table, unlimited), "below half").worse, [(10.0, 12.0)]);
 }
 
 #[test]
