@@ -4,13 +4,13 @@
 //! | kind | the path |
 //! | --- | --- |
 //! | a path file: `[up]`, `[down]`, `[[change]]` | as it is |
-//! | a table of changes: CSV whose first line names its columns | both directions follow it, and it repeats |
+//! | a table of changes: CSV whose first line names its columns | both directions follow it; it repeats |
 //! | a *netem-trace* file: JSON of the crate netem-trace | as the table that it becomes |
-//! | a *Mahimahi* file: in each line the time at which one packet was delivered | both directions follow it |
+//! | a *Mahimahi* file: in each line the time at which a packet was delivered | both directions follow it |
 //! | *tc*: commands of Linux that shape traffic | the first device is `up`, the second one `down` |
 //! | a *capture*, pcap or pcapng, of RTP | its delay and loss, as a table; rates are needed beside it |
 //!
-//! What a file does not say is assumed, and said. Begin to read with [`read_path`].
+//! What a file does not say is assumed, and a note says so. Begin to read with [`read_path`].
 
 pub(crate) mod deliveries;
 pub(crate) mod netem_trace;
@@ -24,23 +24,24 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use talkpath_path::without_mark;
+use talkpath_path::{RateTrace, without_mark};
 use talkpath_scenario::PathText;
 
 use self::deliveries::Deliveries;
 use self::netem_trace::NetemTrace;
 use self::rtp::{StreamPath, StreamWanted};
-use self::table::{Assumed, path_of_table};
-use crate::args::TraceKind;
+use self::table::{Assumed, link_line, path_of_table};
+use crate::args::{TraceKind, quoted};
+use crate::path_changes::rate as rate_in_words;
 
-/// The largest file of a path, in bytes, but for captures. We chose 256 MiB because a trace of hours at
+/// The largest file of a path, in bytes. Captures may be larger. We chose 256 MiB because a trace of hours at
 /// hundreds of megabits per second is smaller.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Reads `file`, which a scenario or an option calls `name`, as a path.
 ///
 /// # Errors
-/// Returns why it is none, with the name.
+/// Returns why the file is no path, with the name.
 pub(crate) fn read_path(file: &Path, name: &str) -> Result<PathText, String> {
     let of_file = |why: String| format!("{name}: {why}");
     if rtp::is_capture(file) {
@@ -151,21 +152,25 @@ pub(crate) fn no_kind(text: &str) -> String {
 /// The path of a Mahimahi file.
 fn path_of_deliveries(name: &str, text: &str) -> Result<PathText, String> {
     let deliveries = Deliveries::read(text, None)?;
-    let assumed = Assumed::of_both();
     let mut path = PathText { assumes_queues: true, ..PathText::default() };
     let mut from = String::new();
+    let mut trace = text.parse::<RateTrace>();
     if deliveries.begins_elsewhere() {
-        path.made.push((name.to_owned(), deliveries.as_trace()));
+        let made = deliveries.as_trace();
+        trace = made.parse();
+        path.made.push((name.to_owned(), made));
         from = format!(" from its first delivery on ({})", deliveries.first_in_words());
     }
     for link in ["up", "down"] {
-        path.text += &assumed.link(link, &format!("{{ trace = {} }}", crate::args::quoted(name)), None);
+        path.text += &link_line(link, &format!("{{ trace = {} }}", quoted(name)), None);
     }
-    let mean = deliveries.mean_in_words();
+    // The queues have their sizes by this rate. A trace that cannot be read is refused with the scenario.
+    let mean =
+        trace.map_or_else(|_| String::new(), |trace| format!(" ({})", rate_in_words(trace.mean_rate())));
     path.notes.push(format!(
         "--path {name}: both directions follow the trace{from}, which repeats; {} at its mean rate{mean}; a path file says otherwise, \
          with rate = {{ trace = \"FILE\" }}",
-        assumed.in_words()
+        Assumed::of_both().in_words()
     ));
     Ok(path)
 }

@@ -20,11 +20,11 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// lasts as long.
 const FIRST_MS_SINCE_1970: u64 = 100_000_000_000;
 
-/// The whole seconds from 1990 to 2100. As milliseconds they are a week to a month and a half after the
-/// beginning, where no trace begins.
+/// The seconds since 1970 from the year 1990 to 2100. If such a number were milliseconds, the trace would
+/// begin a week to a month and a half after time 0, which no trace does.
 const SECONDS_SINCE_1970: core::ops::Range<u64> = 631_152_000..4_102_444_800;
 
-/// Below this mean rate, in bit/s, the user is told that the times may be in another unit. We chose eight
+/// Below this mean rate, in bit/s, the description says that the times may be in another unit. We chose eight
 /// deliveries a second, because hardly any link in use is as slow. A trace in microseconds that is read as
 /// milliseconds appears 1000 times slower than it is, so it is mostly below this rate.
 const SLOW_RATE_BPS: u64 = 100_000;
@@ -121,8 +121,8 @@ impl Deliveries {
         text
     }
 
-    /// Whether the times do not count in milliseconds from the beginning of the trace: those since 1970, in
-    /// another unit, or with a first one in the second half of the trace.
+    /// Whether the times are not milliseconds from the beginning of the trace: they are since 1970 or in
+    /// another unit, or the first delivery is later than the trace is long.
     pub(crate) fn begins_elsewhere(&self) -> bool {
         let first = self.first_time.saturating_mul(self.unit.nanos());
         self.unit != TimeUnit::Ms || self.is_since_1970() || first > self.length_nanos()
@@ -138,16 +138,11 @@ impl Deliveries {
         format!("{} {}{since_1970}", self.first_time, self.unit.word())
     }
 
-    /// The mean rate in brackets, if it is known: ` (12 Mb/s)`.
-    pub(crate) fn mean_in_words(&self) -> String {
-        self.mean_rate_bps().map_or_else(String::new, |bps| format!(" ({})", format_bps(bps)))
-    }
-
     /// Returns the longest time between two deliveries, and when it begins, in nanoseconds since the first
-    /// one. `None` if there is one delivery.
+    /// delivery. `None` if all deliveries have the same time.
     fn longest_hole(&self) -> Option<(u64, u64)> {
         let holes = self.nanos_since_first.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
-        holes.rev().max_by_key(|(length, _)| *length)
+        holes.rev().max_by_key(|(length, _)| *length).filter(|(length, _)| *length > 0)
     }
 
     /// Returns the time from the first to the last delivery.
@@ -264,6 +259,14 @@ mod tests {
     fn a_busy_second_after_a_long_gap_is_the_one_with_the_most_deliveries() {
         let words = Deliveries::read("0\n100000\n100000\n102000\n", None).unwrap().in_words();
         assert!(words.contains("0 kb/s to 24 kb/s within a second"), "{words}");
+    }
+
+    #[test]
+    fn deliveries_at_the_same_time_have_neither_a_rate_nor_a_time_without_a_delivery() {
+        let words = Deliveries::read("5\n5\n", None).unwrap().in_words();
+        let says = "2 deliveries over 0 s, from 5 ms on; a scenario takes milliseconds from the run's beginning: -o FILE \
+                    writes it so";
+        assert_eq!(words, says);
     }
 
     #[test]

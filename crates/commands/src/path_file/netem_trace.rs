@@ -53,10 +53,13 @@ impl NetemTrace {
         let mut steps = Vec::new();
         let (mut quantity, mut is_endless) = (None, false);
         add_steps(&root, "", &mut quantity, &mut steps, Some(&mut is_endless))?;
-        match quantity {
-            Some(quantity) if !steps.is_empty() => Ok(Self { quantity, steps, is_endless }),
-            _ => Err("found a pattern without a step".to_owned()),
+        let Some(quantity) = quantity else { return Err("found a pattern without a step".to_owned()) };
+        // A step that takes no time sets nothing.
+        steps.retain(|step| !step.length.is_zero());
+        if steps.is_empty() {
+            return Err("found only steps whose duration is 0".to_owned());
         }
+        Ok(Self { quantity, steps, is_endless })
     }
 
     /// The time from the first step to the end of the last one.
@@ -83,16 +86,16 @@ impl NetemTrace {
         }
     }
 
-    /// Whether the last step is longer or shorter than the one before it, or than the second that a single
-    /// row lasts.
+    /// Whether the last step does not last as long as the step before it. Without a step before it, it is
+    /// compared with 1 s.
     fn has_halved_end(&self) -> bool {
         let before = self.steps.iter().rev().nth(1).map_or(Duration::from_secs(1), |step| step.length);
         self.steps.last().is_some_and(|last| last.length != before)
     }
 
     /// Writes the steps as the table that `file` of `[[change]]` reads. The last row of a table lasts as long
-    /// as the row before it, and a single one a second (`ChangeTable::period`). So a last step of another
-    /// length is written in two halves.
+    /// as the row before it, and the only row of a table lasts 1 s (`ChangeTable::period`). So a last step of
+    /// another length is written in two halves.
     pub(crate) fn as_table(&self) -> String {
         let (column, scale) = match self.quantity {
             Quantity::Rate => ("rate_bps", 1.0),
@@ -282,6 +285,21 @@ mod tests {
         let trace = NetemTrace::read(text).unwrap_or_else(|why| panic!("{text}: {why}"));
         trace.as_table().parse::<ChangeTable>().expect("a scenario reads it");
         trace.as_table()
+    }
+
+    #[test]
+    fn a_step_that_takes_no_time_is_no_row() {
+        let pattern = |first: &str, last: &str| {
+            format!(
+                r#"{{"RepeatedBwPatternConfig":{{"pattern":[{{"StaticBwConfig":{{"bw":"12Mbps","duration":"{first}"}}}},
+                {{"StaticBwConfig":{{"bw":"24Mbps","duration":"{last}"}}}}],"count":1}}}}"#
+            )
+        };
+        let found = table(&pattern("2s", "0s"));
+        assert_eq!(found, "time_s rate_bps\n0 12000000\n1 12000000\n");
+        assert_eq!(found.parse::<ChangeTable>().unwrap().period(), Duration::from_secs(2));
+        let none = NetemTrace::read(&pattern("0s", "0s")).unwrap_err();
+        assert_eq!(none, "found only steps whose duration is 0");
     }
 
     #[test]

@@ -7,12 +7,12 @@
 //! row                  0,51,0         0.2,78,20
 //! ```
 //!
-//! Of a conversation, the streams `NAME-up` and `NAME-down`, each direction has columns of its own:
-//! `up_delay_ms` and so on, with times from the first packet of either.
+//! A conversation has two streams, `NAME-up` and `NAME-down`. Each direction then has columns of its own, such
+//! as `up_delay_ms`, and the times count from the first packet of either direction.
 //!
-//! A capture has the delays of the packets above that of the fastest packet. How long the fastest packet took
-//! is said by `--one-way`, by RTCP, or assumed (`talkpath rate` has the same rule). The rate of the path is
-//! not known: a call shows only that it is not below that of the call.
+//! A capture shows how much longer each packet took than the fastest packet. The delay of the fastest packet
+//! comes from `--one-way` or RTCP, or is assumed (`talkpath rate` has the same rule). The rate of the path is
+//! not known: a call shows only that it is not below the rate of the call.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,8 +23,8 @@ use talkpath_capture::{Capture, OneWayBasis, Options, StreamSummary, read};
 use talkpath_measure::FlowRecord;
 use talkpath_units::{Duration, Instant, counted};
 
-/// The time of a row. We chose 200 ms: ten packets of a usual call, so that a loss of 10 % can be told from
-/// none, and short enough to keep a burst of losses a burst.
+/// The time of a row. We chose 200 ms because it has ten packets of a usual call, so that a row shows a loss
+/// of 10 %, and because it is short enough to keep a burst of losses in one row or two.
 const WINDOW: Duration = Duration::from_millis(200);
 
 /// The first four bytes of a capture: pcapng (draft-ietf-opsawg-pcapng §4.1), and pcap in both byte orders
@@ -47,18 +47,18 @@ pub(crate) fn is_capture(path: &Path) -> bool {
 /// Which stream of a capture is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamWanted {
-    /// Its name, as `rate` has it. `None` is the stream with the most packets, and the other direction of its
-    /// conversation.
+    /// The name of the stream, as `talkpath rate` prints it. `None` is the stream with the most packets, and
+    /// the other direction of its conversation.
     pub(crate) stream: Option<String>,
-    /// How long its fastest packet took, if the user says it.
+    /// The delay of the fastest packet. `None` if the user does not say it.
     pub(crate) one_way: Option<Duration>,
 }
 
-/// A stream of a capture, or the two of a conversation, as the path that their packets saw.
+/// The path that the packets of a stream saw, or those of both streams of a conversation.
 pub(crate) struct StreamPath {
-    /// What the capture has, in a few lines.
+    /// The streams with their figures, in a few lines.
     pub(crate) description: String,
-    /// The table of changes.
+    /// The text of the table of changes.
     pub(crate) table: String,
     /// What makes the capture implausible, a sentence each.
     pub(crate) doubts: Vec<String>,
@@ -111,8 +111,8 @@ impl StreamPath {
     }
 }
 
-/// Returns the streams `NAME-up` and `NAME-down` of the conversation of `chosen`. `None` if the capture has
-/// one of them alone.
+/// Returns the streams `NAME-up` and `NAME-down` of the conversation of `chosen`. `None` if the capture does
+/// not have both streams.
 fn both_directions<'a>(
     streams: &'a [StreamSummary],
     chosen: &'a StreamSummary,
@@ -170,7 +170,8 @@ impl StreamRows<'_> {
     }
 }
 
-/// We chose 30 s: Linux gives up a fragment after that time, and no queue of an access line is as long.
+/// The largest variation of a plausible delay. We chose 30 s: Linux gives up a fragment after that time
+/// (`ipfrag_time`), and no queue of an access line is as long.
 const LONGEST_VARIATION: Duration = Duration::from_secs(30);
 
 /// Finds the stream `wanted`, or else the one with the most packets.
@@ -198,32 +199,28 @@ struct Row {
 }
 
 /// Makes the rows of a flow, with times from `start` on. A window in which nothing was due, as in a pause of
-/// speech, has no row. If all of its packets are lost, the delay is that of the row before.
+/// speech, has no row. A window whose packets are all lost has the delay of the row before.
 fn rows(flow: &FlowRecord, start: Instant) -> Vec<Row> {
+    #[derive(Default)]
     struct Window {
-        number: u64,
         due: u64,
         delays: Vec<Duration>,
     }
-    let messages = &flow.forward.messages;
-    let mut windows: Vec<Window> = Vec::new();
-    for message in messages {
+    // Packets of video need not be due in the order of their numbers.
+    let mut windows: BTreeMap<u64, Window> = BTreeMap::new();
+    for message in &flow.forward.messages {
         let number = since(start, message.due).as_nanos() / WINDOW.as_nanos();
-        if windows.last().is_none_or(|last| last.number != number) {
-            windows.push(Window { number, due: 0, delays: Vec::new() });
-        }
-        if let Some(window) = windows.last_mut() {
-            window.due += 1;
-            window.delays.extend(message.received.map(|received| since(message.due, received)));
-        }
+        let window = windows.entry(number).or_default();
+        window.due += 1;
+        window.delays.extend(message.received.map(|received| since(message.due, received)));
     }
-    let first_delay = windows.iter_mut().find_map(|window| median(&mut window.delays));
+    let first_delay = windows.values_mut().find_map(|window| median(&mut window.delays));
     let Some(mut delay) = first_delay else { return Vec::new() };
     let mut rows = Vec::new();
-    for mut window in windows {
+    for (number, mut window) in windows {
         let loss = 1.0 - window.delays.len() as f64 / window.due as f64;
         delay = median(&mut window.delays).unwrap_or(delay);
-        rows.push(Row { time: WINDOW.saturating_mul(window.number), delay, loss });
+        rows.push(Row { time: WINDOW.saturating_mul(number), delay, loss });
     }
     rows
 }
@@ -238,8 +235,8 @@ fn median(delays: &mut [Duration]) -> Option<Duration> {
     delays.get(delays.len() / 2).copied()
 }
 
-/// Writes the table that `file` of a change reads. The values of one stream are those of both directions. Of
-/// two the first is `up`; where one of them has no row, the cells are empty.
+/// Writes the table that `file` of a change reads. If there is one stream, its values are those of both
+/// directions. If there are two, the first is `up`, and a time at which a stream has no row has empty cells.
 fn table(name: &str, streams: &[StreamRows<'_>]) -> String {
     let name = talkpath_units::printable(name, LONGEST_NAME);
     let mut text = String::new();
@@ -255,7 +252,7 @@ fn table(name: &str, streams: &[StreamRows<'_>]) -> String {
             cells.entry(row.time).or_insert_with(|| vec![None; streams.len()])[place] = Some(*row);
         }
     }
-    // A table begins with the values of both.
+    // The first row needs the values of both directions.
     if let Some(mut first) = cells.first_entry() {
         for (cell, stream) in first.get_mut().iter_mut().zip(streams) {
             *cell = cell.or_else(|| stream.rows.first().copied());
@@ -295,33 +292,18 @@ const LONGEST_NAME: usize = 100;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::{Fate, FlowInfo, LegRecord, MessageRecord};
-    use talkpath_units::Bytes;
+    use talkpath_fixtures::call_record;
 
     use super::*;
 
-    /// A flow with a message every 20 ms and these delays in ms.
+    /// A flow with a message every 20 ms, the first of which is due after 1 s, and these delays in ms.
     fn flow(delays_ms: &[Option<u64>]) -> FlowRecord {
-        let message = |(seq, delay): (u64, &Option<u64>)| {
-            let due = Instant::from_millis(1000 + 20 * seq);
-            let received = delay.map(|ms| due.saturating_add(Duration::from_millis(ms)));
-            let fate = if received.is_some() { Fate::Delivered } else { Fate::Missing };
-            MessageRecord {
-                seq,
-                size: Bytes::new(160),
-                due,
-                sent: Some(due),
-                wire: None,
-                received,
-                fate,
-                drop_cause: None,
-                copies: u32::from(received.is_some()),
-                transmissions: 1,
-            }
-        };
-        let messages = (0..).zip(delays_ms).map(message).collect();
-        let forward = LegRecord { messages, ..LegRecord::default() };
-        FlowRecord { forward, ..FlowRecord::new(FlowInfo::on_a_clock("call-1")) }
+        let mut flow = call_record(20 * delays_ms.len() as u64, u64::MAX).flows.remove(0);
+        for (message, delay) in flow.forward.messages.iter_mut().zip(delays_ms) {
+            message.due = message.due.saturating_add(Duration::from_secs(1));
+            message.received = delay.map(|ms| message.due.saturating_add(Duration::from_millis(ms)));
+        }
+        flow
     }
 
     #[test]
@@ -352,5 +334,17 @@ mod tests {
             super::rows(&flow(&[None; 20]), Instant::from_millis(1000)).is_empty(),
             "no packet came, so no delay is known"
         );
+    }
+
+    #[test]
+    fn packets_that_are_due_in_another_order_are_counted_in_the_row_of_their_time() {
+        let mut flow = flow(&[[Some(50); 9].as_slice(), &[None, Some(50)]].concat());
+        // Numbers 9 and 10 change places, as those of frames of video do.
+        let messages = &mut flow.forward.messages;
+        (messages[9].due, messages[10].due) = (messages[10].due, messages[9].due);
+        messages[10].received = Some(messages[10].due.saturating_add(Duration::from_millis(50)));
+        let losses: Vec<f64> =
+            rows(&flow, Instant::from_millis(1000)).into_iter().map(|row| row.loss).collect();
+        assert_eq!(losses, [0.0, 1.0]);
     }
 }

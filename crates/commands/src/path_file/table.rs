@@ -11,14 +11,11 @@ use talkpath_units::{Duration, Rate, counted};
 use crate::args::quoted;
 use crate::path_changes::rate as rate_in_words;
 
-/// The one-way delay of a path whose file has none. We chose 20 ms, as a phone has on LTE (the preset `lte`).
+/// The one-way delay of a path whose file has none. We chose 20 ms, as of a phone on LTE (the preset `lte`).
 const ASSUMED_DELAY: Duration = Duration::from_millis(20);
 /// How long a full queue takes to empty at the mean rate, as `--line` assumes it.
-const UP_QUEUE: &str = "250 ms";
-const DOWN_QUEUE: &str = "100 ms";
-/// The same in seconds.
-const UP_SECONDS: f64 = 0.25;
-const DOWN_SECONDS: f64 = 0.1;
+const UP_QUEUE: Duration = Duration::from_millis(250);
+const DOWN_QUEUE: Duration = Duration::from_millis(100);
 
 /// What is assumed of a path beside its rates.
 pub(super) struct Assumed {
@@ -32,24 +29,11 @@ impl Assumed {
         Self { delay_of: vec!["up", "down"] }
     }
 
-    /// The link `up` or `down` as a path file describes it, in a line. `rate` is TOML, or empty if no rate is
-    /// known.
-    pub(super) fn link(&self, link: &str, rate: &str, delay: Option<Duration>) -> String {
-        let delay = delay.unwrap_or(ASSUMED_DELAY).as_nanos() as f64 / 1e3;
-        if rate.is_empty() {
-            return format!("{link} = {{ delay = \"{delay} us\" }}\n");
-        }
-        let limit = if link == "up" { UP_QUEUE } else { DOWN_QUEUE };
-        format!(
-            "{link} = {{ rate = {rate}, delay = \"{delay} us\", queue = {{ kind = \"drop-tail\", limit = \"{limit}\" }} }}\n"
-        )
-    }
-
     /// Says what is assumed.
     pub(super) fn in_words(&self) -> String {
         let delay = match self.delay_of[..] {
             [] => String::new(),
-            [one] => format!("a delay of {ASSUMED_DELAY} {one} and "),
+            [only] => format!("a delay of {ASSUMED_DELAY} {only} and "),
             _ => format!("a delay of {ASSUMED_DELAY} each way and "),
         };
         format!("assumed {delay}queues of {UP_QUEUE} up and {DOWN_QUEUE} down")
@@ -64,6 +48,24 @@ impl Assumed {
     }
 }
 
+/// The link `up` or `down` as a path file describes it, in a line. `rate` is TOML, or empty if no rate is
+/// known: then the queue is not known either. Without a `delay` it is assumed.
+pub(super) fn link_line(link: &str, rate: &str, delay: Option<Duration>) -> String {
+    let delay = delay.unwrap_or(ASSUMED_DELAY).as_nanos() as f64 / 1e3;
+    if rate.is_empty() {
+        return format!("{link} = {{ delay = \"{delay} us\" }}\n");
+    }
+    let limit = queue_time(link);
+    format!(
+        "{link} = {{ rate = {rate}, delay = \"{delay} us\", queue = {{ kind = \"drop-tail\", limit = \"{limit}\" }} }}\n"
+    )
+}
+
+/// How long a full queue of the link takes to empty at the mean rate.
+fn queue_time(link: &str) -> Duration {
+    if link == "up" { UP_QUEUE } else { DOWN_QUEUE }
+}
+
 /// Makes the path of the table `text`. `name` is the file that the user named, and `table_name` the name of
 /// the table in the path. `path` has what was made of the file so far.
 ///
@@ -75,54 +77,17 @@ pub(super) fn path_of_table(
     text: &str,
     mut path: PathText,
 ) -> Result<PathText, String> {
-    let table: ChangeTable = text.parse().map_err(|why: talkpath_path::TraceError| why.to_string())?;
+    let table = read(text)?;
     let begins = table.directions().0.first().map_or(Duration::ZERO, |(time, _)| *time);
     let origin = table
         .origin()
         .map_or_else(String::new, |origin| format!("; times count from the first one, {origin}"));
-    let table = if begins.is_zero() {
-        table
-    } else {
-        // The written table has other units, so not all doubts are those of the file.
-        let doubts = table.doubts().to_vec();
-        let from_zero = table.written_from_zero();
-        path.made.retain(|(made, _)| made != table_name);
-        path.made.push((table_name.to_owned(), from_zero.clone()));
-        let written: ChangeTable =
-            from_zero.parse().map_err(|why: talkpath_path::TraceError| why.to_string())?;
-        path.doubts.extend(doubts.into_iter().filter(|doubt| !written.doubts().contains(doubt)));
-        written
-    };
+    let table = if begins.is_zero() { table } else { from_zero(&table, table_name, &mut path)? };
     let period = table.period();
     let (up, down) = table.directions();
-    let ways = [("up", up), ("down", down.unwrap_or(up))];
-    let (mut lacking, mut assumed_delay_of, mut means) = (Vec::new(), Vec::new(), Vec::new());
-    for (link, rows) in ways {
-        let delay = rows.iter().find_map(|(_, row)| row.delay);
-        if delay.is_none() {
-            assumed_delay_of.push(link);
-        }
-        let rate = match rates(rows).next() {
-            None => {
-                lacking.push(link);
-                String::new()
-            }
-            Some(_) => {
-                let mean = mean_rate_above_zero(rows, period)
-                    .ok_or_else(|| format!("found no rate above 0 of the direction {link}"))?;
-                let mean = Rate::from_bps(mean.as_bps().div_ceil(1000) * 1000);
-                let slowest = rates(rows).filter(|bps| *bps > 0).min().unwrap_or(mean.as_bps());
-                let times = mean.as_bps() as f64 / slowest as f64;
-                means.push(format!(
-                    "{} {link}; at the lowest, {}, the queue takes {} s",
-                    rate_in_words(mean),
-                    rate_in_words(Rate::from_bps(slowest)),
-                    rounded(queue_seconds(link) * times)
-                ));
-                format!("\"{} kbps\"", mean.as_bps() as f64 / 1e3)
-            }
-        };
-        path.text += &Assumed::of_both().link(link, &rate, delay);
+    let mut rates = TableRates::default();
+    for (link, rows) in [("up", up), ("down", down.unwrap_or(up))] {
+        path.text += &rates.add(link, rows, period)?;
     }
     path.text +=
         &format!("[[change]]\nfile = {}\nevery = \"{} ms\"\n", quoted(table_name), period.as_millis());
@@ -132,28 +97,85 @@ pub(super) fn path_of_table(
     };
     let from =
         if begins.is_zero() { String::new() } else { format!(" and begins at its first time, {begins}") };
-    let at_mean = match means.is_empty() {
-        true => String::new(),
-        false => format!(" at the mean of the rates above 0 ({})", means.join("; ")),
-    };
     path.notes.push(format!(
-        "--path {name}: {follows}, which repeats after {period}{from}{origin}; {}{at_mean}; a path file says otherwise, with `link`, `file` \
+        "--path {name}: {follows}, which repeats after {period}{from}{origin}; {}; a path file says otherwise, with `link`, `file` \
          and `every` in [[change]]",
-        match lacking.len() {
-            0 => Assumed { delay_of: assumed_delay_of }.in_words(),
-            _ => Assumed { delay_of: assumed_delay_of }.without_queues_in_words(),
-        }
+        rates.in_words()
     ));
-    path.assumes_queues = lacking.is_empty();
-    if !lacking.is_empty() {
-        path.lacks_rate = Some(lacking_rate(name, &lacking));
+    path.assumes_queues = rates.lacking.is_empty();
+    if !rates.lacking.is_empty() {
+        path.lacks_rate = Some(lacking_rate(name, &rates.lacking));
     }
     Ok(path)
 }
 
-/// How long a full queue takes to empty at the mean rate.
-fn queue_seconds(link: &str) -> f64 {
-    if link == "up" { UP_SECONDS } else { DOWN_SECONDS }
+fn read(text: &str) -> Result<ChangeTable, String> {
+    text.parse().map_err(|why: talkpath_path::TraceError| why.to_string())
+}
+
+/// Returns `table` with times from its first row on, and puts its text into the path under `table_name`.
+fn from_zero(table: &ChangeTable, table_name: &str, path: &mut PathText) -> Result<ChangeTable, String> {
+    let text = table.written_from_zero();
+    let written = read(&text)?;
+    path.made.retain(|(made, _)| made != table_name);
+    path.made.push((table_name.to_owned(), text));
+    // The written table has other units, so not all doubts are those of the file.
+    let doubts = table.doubts().iter().filter(|doubt| !written.doubts().contains(doubt));
+    path.doubts.extend(doubts.cloned());
+    Ok(written)
+}
+
+/// What the rates and delays of a table say of the two links, and what they leave to be assumed.
+#[derive(Default)]
+struct TableRates {
+    /// The links whose rate the table does not have.
+    lacking: Vec<&'static str>,
+    /// The links whose delay the table does not have.
+    without_delay: Vec<&'static str>,
+    /// The mean rate of each link that has one, in words.
+    means: Vec<String>,
+}
+
+impl TableRates {
+    /// Adds a link that follows `rows`. Returns the link as a path file describes it, in a line.
+    ///
+    /// # Errors
+    /// Returns that all rates are 0.
+    fn add(&mut self, link: &'static str, rows: &ChangeRows, period: Duration) -> Result<String, String> {
+        let delay = rows.iter().find_map(|(_, row)| row.delay);
+        if delay.is_none() {
+            self.without_delay.push(link);
+        }
+        if rates(rows).next().is_none() {
+            self.lacking.push(link);
+            return Ok(link_line(link, "", delay));
+        }
+        let mean = mean_rate_above_zero(rows, period)
+            .ok_or_else(|| format!("found no rate above 0 of the direction {link}"))?;
+        let mean = Rate::from_bps(mean.as_bps().div_ceil(1000).saturating_mul(1000));
+        let slowest = rates(rows).filter(|bps| *bps > 0).min().unwrap_or(mean.as_bps());
+        let times = mean.as_bps() as f64 / slowest as f64;
+        self.means.push(format!(
+            "{} {link}; at the lowest, {}, the queue takes {} s",
+            rate_in_words(mean),
+            rate_in_words(Rate::from_bps(slowest)),
+            rounded(queue_time(link).as_secs_f64() * times)
+        ));
+        Ok(link_line(link, &format!("\"{} kbps\"", mean.as_bps() as f64 / 1e3), delay))
+    }
+
+    /// Says what is assumed, and the mean rates.
+    fn in_words(&self) -> String {
+        let assumed = Assumed { delay_of: self.without_delay.clone() };
+        let words = match self.lacking[..] {
+            [] => assumed.in_words(),
+            _ => assumed.without_queues_in_words(),
+        };
+        match self.means[..] {
+            [] => words,
+            _ => format!("{words} at the mean of the rates above 0 ({})", self.means.join("; ")),
+        }
+    }
 }
 
 /// Says that a file has no rates, and how to add them.
@@ -188,8 +210,8 @@ fn with_lengths(rows: &ChangeRows, period: Duration) -> impl Iterator<Item = (&L
     rows.iter().zip(ends).map(|((time, row), end)| (row, end.saturating_sub(*time).as_secs_f64()))
 }
 
-/// The mean of the rates above 0, weighted by how long each holds: a queue cannot be reckoned with a rate of
-/// 0. `None` if no rate is above 0.
+/// The mean of the rates above 0, weighted by how long each holds: the size of a queue cannot be reckoned with
+/// a rate of 0. `None` if no rate is above 0.
 fn mean_rate_above_zero(rows: &ChangeRows, period: Duration) -> Option<Rate> {
     let (mut bits, mut seconds) = (0.0, 0.0);
     for (row, length) in with_lengths(rows, period) {
@@ -253,7 +275,7 @@ fn describe_rows(rows: &ChangeRows, period: Duration) -> Vec<String> {
     parts
 }
 
-/// A time without a rate.
+/// A time at a rate of 0.
 struct Silence {
     from: Duration,
     length: Duration,
@@ -294,8 +316,8 @@ struct Spread {
     most: f64,
 }
 
-/// Returns the spread of one column, which `column` reads from a row; the mean is weighted by how long each
-/// row holds. `None` if no row has a value in this column.
+/// Returns the spread of the values that `column` reads from the rows. The mean is weighted by how long each
+/// row holds, in s. `None` if no row has such a value.
 fn spread(rows: &[(&LinkValues, f64)], column: impl Fn(&LinkValues) -> Option<f64>) -> Option<Spread> {
     let values: Vec<(f64, f64)> =
         rows.iter().filter_map(|(row, length)| Some((column(row)?, *length))).collect();

@@ -1,4 +1,4 @@
-//! What stands in a line of tc before the options of its discipline: the device, the handle, and the parent.
+//! The words of a line of tc before the options of its discipline: the device, the handle, and the parent.
 //!
 //! ```text
 //! tc qdisc add dev eth0 parent 1:10 handle 10: netem delay 40ms
@@ -11,7 +11,7 @@ pub(super) fn is_tc_line(line: &str) -> bool {
     words.next().is_some_and(|word| word == "tc" || word.ends_with("/tc"))
 }
 
-/// Whether a line of tc adds something: those that delete or show say nothing of a path.
+/// Whether a line of tc adds something. Lines that delete or show say nothing of a path.
 pub(super) fn adds(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     !words.iter().take(5).any(|word| ["del", "delete", "show", "list", "ls"].contains(word))
@@ -51,8 +51,8 @@ impl Hangs {
         }
     }
 
-    /// Whether `below` names this line as its parent: by its handle, or by a class of it, as tbf and netem
-    /// have one, `1:1`.
+    /// Whether `below` names this line as its parent: by its handle, or by a class of its discipline. Tbf and
+    /// netem have such a class, `1:1`, without a line of its own.
     pub(super) fn is_parent_of(&self, below: &Self) -> bool {
         let (Some(handle), Some(parent)) = (&self.handle, &below.parent) else { return false };
         let is_class_of = handle.ends_with(':') && parent.strip_prefix(handle.as_str()).is_some();

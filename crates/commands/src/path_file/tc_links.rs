@@ -1,7 +1,7 @@
 //! Lines of tc as the links of a path.
 //!
-//! A line with `parent` is a part of the link of the line that it names, whatever their order. The first
-//! device is `up`, and the second one `down`.
+//! A line with `parent` belongs to the link of the line that it names, in whatever order they are. The first
+//! device is `up`, and the second device is `down`.
 
 use super::tc::{TcLink, parse_line};
 use super::tc_line::{self, Hangs, adds};
@@ -9,7 +9,7 @@ use super::tc_line::{self, Hangs, adds};
 /// Lines of tc as the user wrote them, and the link that they describe.
 #[derive(Debug)]
 pub(crate) struct LinkOfLines {
-    /// The first line has the root of the device.
+    /// The lines. The first line is the root of the device.
     lines: Vec<String>,
     device: String,
     pub(super) link: TcLink,
@@ -20,24 +20,35 @@ pub(crate) fn is_tc_line(text: &str) -> bool {
     tc_line::is_tc_line(text)
 }
 
+/// A line of tc that was read.
+struct Line<'a> {
+    number: u32,
+    text: &'a str,
+    hangs: Hangs,
+    link: TcLink,
+}
+
+/// The most lines of tc that are read. We chose 500: a path has a few, and the time to order them grows with
+/// the cube of their number.
+const MOST_LINES: usize = 500;
+
 /// Reads every line of tc in `text`, and ignores all other lines. Returns at least one link, in the order of
 /// the lines that have no parent.
 ///
 /// # Errors
 /// Returns the number of the first line that cannot be read, or whose parent no line has, and the reason.
-/// Returns an error, too, if there is no line of tc.
+/// Returns an error, too, if there is no line of tc, or if there are too many.
 pub(crate) fn read_links(text: &str) -> Result<Vec<LinkOfLines>, String> {
-    struct Line<'a> {
-        number: u32,
-        text: &'a str,
-        hangs: Hangs,
-        link: TcLink,
-    }
     let mut read = Vec::new();
     for (number, text) in (1_u32..).zip(text.lines().map(str::trim)) {
         if is_tc_line(text) && adds(text) && !is_ingress(text) {
             let link = parse_line(text).map_err(|message| format!("line {number}: {message}"))?;
             read.push(Line { number, text, hangs: Hangs::of(text), link });
+            if read.len() > MOST_LINES {
+                return Err(format!(
+                    "line {number}: found more than {MOST_LINES} lines of tc; a path has a few"
+                ));
+            }
         }
     }
     let (mut below, above): (Vec<Line<'_>>, Vec<Line<'_>>) =
@@ -57,19 +68,8 @@ pub(crate) fn read_links(text: &str) -> Result<Vec<LinkOfLines>, String> {
             let is_parent = |place: &Hangs| place.is_parent_of(&line.hangs);
             !comes && links.iter().any(|(_, places)| places.iter().any(is_parent))
         };
-        let next = below.iter().position(has_place);
-        let Some(next) = next else {
-            let Line { number, hangs, .. } = &below[0];
-            let handles =
-                links.iter().flat_map(|(_, places)| places).filter(|place| place.device == hangs.device);
-            let handles: Vec<&str> = handles.filter_map(|place| place.handle.as_deref()).collect();
-            let known = if handles.is_empty() { "none".to_owned() } else { handles.join(", ") };
-            return Err(format!(
-                "line {number}: found parent {}, which no line of {} has as its handle or classid; there is {known}. Add that line, or take \
-                 `parent` out to read this one alone",
-                hangs.parent.as_deref().unwrap_or_default(),
-                if hangs.device.is_empty() { "this device" } else { &hangs.device }
-            ));
+        let Some(next) = below.iter().position(has_place) else {
+            return Err(no_parent(&below[0], links.iter().flat_map(|(_, places)| places)));
         };
         let Line { text, hangs, link, .. } = below.remove(next);
         if let Some((link_of_lines, places)) =
@@ -86,6 +86,19 @@ pub(crate) fn read_links(text: &str) -> Result<Vec<LinkOfLines>, String> {
         link.link.count_header();
     }
     if links.is_empty() { Err("found no line of tc".to_owned()) } else { Ok(links) }
+}
+
+/// Says that no line is the parent of `line`. `places` are those that lines have.
+fn no_parent<'a>(Line { number, hangs, .. }: &Line<'_>, places: impl Iterator<Item = &'a Hangs>) -> String {
+    let of_device = places.filter(|place| place.device == hangs.device);
+    let handles: Vec<&str> = of_device.filter_map(|place| place.handle.as_deref()).collect();
+    let known = if handles.is_empty() { "none".to_owned() } else { handles.join(", ") };
+    format!(
+        "line {number}: found parent {}, which no line of {} has as its handle or classid; there is {known}. Add that line, or take \
+         `parent` out to read this one alone",
+        hangs.parent.as_deref().unwrap_or_default(),
+        if hangs.device.is_empty() { "this device" } else { &hangs.device }
+    )
 }
 
 /// Whether a line only makes the ingress of a device, at which filters hang.
@@ -131,8 +144,8 @@ pub(crate) fn directions_in_words(links: &[LinkOfLines]) -> String {
     }
 }
 
-/// Writes a path file. The first link becomes the table `[up]`, and the second one the table `[down]`. If
-/// there is only one link, nothing is known of the download, so `[down]` gets an unlimited rate.
+/// Writes a path file. The first link becomes the table `[up]`, and the second link the table `[down]`. If
+/// there is one link, nothing is known of the download, so `[down]` gets an unlimited rate.
 ///
 /// # Errors
 /// Returns an error if there are not one or two links.
@@ -172,6 +185,8 @@ mod tests {
         let three = read_links(&[line; 3].join("\n")).unwrap();
         assert!(path_file(&three).unwrap_err().contains("found 3 lines"));
         assert!(read_links("echo").unwrap_err().contains("no line of tc"));
+        let many = read_links(&[line; 501].join("\n")).unwrap_err();
+        assert!(many.starts_with("line 501: found more than 500 lines of tc"), "{many}");
     }
 
     #[test]

@@ -45,7 +45,8 @@ fn each_kind_of_text_is_a_path() {
     assert_eq!(json.made[0].0, "a.json.csv");
     let deliveries = path("a.down", "1700000000000\n1700000000010\n").unwrap();
     assert_eq!(deliveries.made, [("a.down".to_owned(), "0\n10\n".to_owned())]);
-    assert!(deliveries.notes[0].contains("since 1970"), "{:?}", deliveries.notes);
+    let notes = &deliveries.notes[0];
+    assert!(notes.contains("since 1970") && notes.contains("at its mean rate (2.4 Mb/s)"), "{notes}");
     let tc = path("a.txt", "tc qdisc add dev eth0 root netem delay 5ms rate 2mbit\n").unwrap();
     assert!(tc.text.starts_with("# tc qdisc") && tc.notes.last().unwrap().contains("eth0 is up"), "{tc:?}");
     assert_eq!(path("a.bin", "0 1\n").unwrap_err().split(':').next(), Some("a.bin"));
