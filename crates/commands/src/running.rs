@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-use std::time::{Duration as StdDuration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use talkpath_experiment::choice::Records;
@@ -247,13 +247,13 @@ struct Progress {
     repetitions: u64,
     finished: AtomicU64,
     begun: Instant,
-    /// How many lines were printed where no person watches a bar.
-    lines: AtomicU64,
+    /// When the last line was printed where no person watches a bar, in s since `begun`. 0 before the first.
+    line_s: AtomicU64,
 }
 
-/// Where standard error is a file, a line says every 10 s how far the run is. We chose 10 s because a run
-/// that takes less needs no line, and one of an hour has 360.
-const LINE_EVERY: StdDuration = StdDuration::from_secs(10);
+/// Where standard error is a file, a line says at most every 10 s how far the run is. We chose 10 s because a
+/// shorter run needs no line, and a run of an hour has 360 lines.
+const LINE_EVERY_S: u64 = 10;
 
 impl Progress {
     /// Shows an empty bar for `repetitions` that take `path_time` together. The bar is hidden if no person
@@ -268,8 +268,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}, {eta} left") {
             bar.set_style(style.progress_chars("=> "));
         }
-        let (begun, lines) = (Instant::now(), AtomicU64::new(0));
-        let progress = Self { terminal, bar, repetitions, finished: AtomicU64::new(0), begun, lines };
+        let (begun, line_s) = (Instant::now(), AtomicU64::new(0));
+        let progress = Self { terminal, bar, repetitions, finished: AtomicU64::new(0), begun, line_s };
         progress.show_count();
         progress
     }
@@ -283,20 +283,19 @@ impl Progress {
     fn count_repetition(&self) {
         self.finished.fetch_add(1, Ordering::Relaxed);
         self.show_count();
-        self.print_line();
+        if let Some(line) = self.line_after(self.begun.elapsed().as_secs()) {
+            self.terminal.note(&line);
+        }
     }
 
-    /// Prints a line if no bar is shown and the last line is long ago.
-    fn print_line(&self) {
-        let lines = self.lines.load(Ordering::Relaxed);
-        let due = LINE_EVERY.saturating_mul(u32::try_from(lines + 1).unwrap_or(u32::MAX));
-        if self.bar.is_hidden()
-            && self.begun.elapsed() >= due
-            && self.lines.compare_exchange(lines, lines + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
-            let seconds = self.begun.elapsed().as_secs();
-            self.terminal.note(&format!("{} after {seconds} s", self.count_words()));
-        }
+    /// The line to print after `seconds`. `None` if a bar is shown, or if the last line is too recent.
+    fn line_after(&self, seconds: u64) -> Option<String> {
+        let last = self.line_s.load(Ordering::Relaxed);
+        let is_due = self.bar.is_hidden() && seconds >= last + LINE_EVERY_S;
+        // Of the threads that finish repetitions at the same time, one prints the line.
+        let is_ours =
+            || self.line_s.compare_exchange(last, seconds, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        (is_due && is_ours()).then(|| format!("{} after {seconds} s", self.count_words()))
     }
 
     fn count_words(&self) -> String {
@@ -319,6 +318,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn lines_of_progress_are_at_least_ten_seconds_apart_also_after_a_long_repetition() {
+        let progress = Progress {
+            bar: ProgressBar::hidden(),
+            ..Progress::start(Terminal::plain(), 20, Duration::from_secs(20))
+        };
+        let lines = [4, 100, 101, 109, 110].map(|seconds| progress.line_after(seconds).is_some());
+        assert_eq!(lines, [false, true, false, false, true]);
+    }
 
     #[test]
     fn what_runs_again_says_for_how_long_at_most() {
