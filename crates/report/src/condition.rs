@@ -70,8 +70,9 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
 /// The label of a condition from which each other condition differs in one key.
 const AS_GIVEN: &str = "as given";
 
-/// Shortens the labels if each condition differs from the first in few keys, and not all in the same: the
-/// other keys would say the same in each label. `compare` makes such conditions.
+/// Shortens the labels to the keys in which each condition differs from the first: the other keys would say
+/// the same in each label. It does so if these are few keys, and not the same keys for all conditions.
+/// `compare` makes such conditions.
 fn shorten_labels(conditions: &mut [Condition<'_>], flow: &str) {
     let [first, others @ ..] = &*conditions else { return };
     let base = first.common(flow);

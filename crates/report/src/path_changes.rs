@@ -92,8 +92,8 @@ pub(crate) fn caption<'a>(cells: impl Iterator<Item = &'a [PathChange]>) -> Stri
     format!(" {marks} mark the changes of the path: {}.", listed.join("; "))
 }
 
-/// The changes of each group, the groups in the order in which they begin. A change of an earlier version's
-/// summary has no group, and is one of its own.
+/// The changes of each group, the groups in the order in which they begin. In the summary of an earlier
+/// version changes have no group: changes with the same text are then a group.
 pub(crate) fn groups(changes: &[PathChange]) -> Vec<Vec<&PathChange>> {
     let mut groups: Vec<Vec<&PathChange>> = Vec::new();
     for change in changes {

@@ -22,12 +22,13 @@ pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
 /// From this burst ratio on losses come in runs. We chose 1.5: losses of 5 % at random have up to 1.3 in
 /// calls of 20 s.
 const BURSTY: f64 = 1.5;
-/// The shares of speech that was made up for which PESQ was asked: with less nothing is heard of it.
+/// The shares of concealed speech for which PESQ rated such calls. Below the smallest share nobody hears the
+/// concealment.
 const CONCEALED: core::ops::RangeInclusive<f64> = 0.005..=0.06;
 
-/// Writes what the scores of G.711 may be off by if its losses come in runs. Returns `None` if no call of the
-/// run has such losses. The figures are those of calls with runs of four frames, up to 5 % in all
-/// (docs/notes/2026-11-25-mos-beside-pesq.md).
+/// Writes by how much the scores of G.711 may be too high if its losses come in runs. Returns `None` if no
+/// call of the run has such losses. The figures are those of calls with runs of four frames and a loss of up
+/// to 5 % (docs/notes/2026-11-25-mos-beside-pesq.md).
 pub(crate) fn bursts_sentence(summary: &Summary) -> Option<String> {
     let is_bursty = |call: &CallSummary| {
         let is_concealed =
@@ -39,7 +40,7 @@ pub(crate) fn bursts_sentence(summary: &Summary) -> Option<String> {
     calls.any(|flow| flow.call.as_deref().is_some_and(is_bursty)).then(|| BURSTS.to_owned())
 }
 
-/// What PESQ makes of losses in runs.
+/// The sentence about losses in runs.
 const BURSTS: &str = "Losses come in runs here: PESQ, which hears the concealment of G.711 fade, gives such calls 0.1 to 1.0 less \
                       than these scores.";
 

@@ -46,8 +46,8 @@ pub(crate) struct FlowSeries<'a> {
     pub label: String,
     pub look: Look,
     pub flow: &'a FlowChartData,
-    /// From which delay on a message of the flow is late, in ms: its deadline, or the usual limit of a
-    /// conversation. `None` of a packet of a program of the user, which cannot be late.
+    /// The delay from which on a message of the flow is late, in ms: its deadline, or the usual limit of a
+    /// conversation. `None` if it cannot be late, as a packet of a program of the user.
     pub limit_ms: Option<f64>,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
@@ -61,7 +61,7 @@ pub(crate) struct CellSeries<'a> {
     pub cell: &'a CellChartData,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
-    /// All that is known of these changes. `None` if the path does not change.
+    /// These changes with their groups and the length of the run. `None` if the path does not change.
     pub timeline: Option<&'a CellChanges>,
 }
 
@@ -148,8 +148,8 @@ impl<'a> ChartScope<'a> {
         !self.has_several_cells() || is_flow_or_copy(name, self.compared_flow)
     }
 
-    /// Whether a message of the flow `name` can be late. One of many copies has no summary of its own: it
-    /// can.
+    /// [`FlowSeries::limit_ms`] of the flow `name` in a cell. A copy of many has no summary of its own: its
+    /// limit is that of a conversation.
     fn limit_of(&self, cell: u64, name: &str, kind: DelayKind) -> Option<f64> {
         let Some(flow) = CellView::find(self.summary, cell).and_then(|view| view.flow(name)) else {
             return Some(limit_ms(kind));

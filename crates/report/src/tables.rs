@@ -218,7 +218,7 @@ impl<'a> FlowTable<'a> {
             columns.add(head, move |name| fixed(delay(name, quantile), digits));
         }
         let term = Metric::IPDV_P90.term("jitter").about(Topic::Jitter);
-        // Who rates a capture compares its jitter with other programs'.
+        // A user who rates a capture compares its jitter with that of other programs.
         let of_capture = self.any_flow(|name| cell.flow(name).is_some_and(|flow| flow.transport == "rtp"));
         let order = if of_capture { 9 } else { 4 };
         columns.add(Column::numbers("jitter", "ms").omit_order(order).explained(term), move |name| {
@@ -317,7 +317,7 @@ pub(crate) fn groups(cell: &CellView<'_>) -> Option<Grid> {
     add(Column::numbers("resent", "%").omit_order(1), "retransmit_rate", None);
     let term = Metric::Group("jain_index").term("Jain's index").about(Topic::Fairness);
     add(Column::numbers("Jain's", "index").explained(term), "jain_index", None);
-    // The two directions of one call are no copies. A sentence and their rows say what is to say.
+    // The two directions of a call are no copies. They have rows in the table of flows, and a sentence.
     let is_one_call = |name: &String| cell.flow(&format!("{name}-up")).is_some();
     let grid = columns.grid(cell.groups().filter(|name| !is_one_call(name)));
     (!grid.rows.is_empty()).then_some(grid)

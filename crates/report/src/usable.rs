@@ -154,15 +154,21 @@ pub(crate) fn second_opinion(
     }
 }
 
-/// Writes a sentence for each call of `cell` in both directions, which is as good as its worse direction. A
-/// flow for which `is_answered` holds has no sentence, because its answer says the same.
+/// Writes a sentence for each call of `cell` with two directions: such a call is as good as its worse
+/// direction. A flow for which `is_answered` holds has no sentence, because its answer says the same.
 pub(crate) fn conversations(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
     let names = cell.groups().filter(|name| !is_answered(name));
-    let mut sentences: Vec<String> = names.filter_map(|name| conversation(cell, name)).collect();
-    if sentences.len() > MAX_NAMED {
-        let more = counted((sentences.len() - MAX_NAMED) as u64, "more call");
+    let sentences = names.filter_map(|name| conversation(cell, name)).collect();
+    first_named(sentences, |more| format!("{more} of two directions are in summary.json under groups."))
+}
+
+/// Keeps the first [`MAX_NAMED`] sentences, and adds what `others` writes of the number of the others: `3 more
+/// calls`.
+fn first_named(mut sentences: Vec<String>, others: impl Fn(&str) -> String) -> Vec<String> {
+    let more = sentences.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
         sentences.truncate(MAX_NAMED);
-        sentences.push(format!("{more} of two directions are in summary.json under groups."));
+        sentences.push(others(&counted(more as u64, "more call")));
     }
     sentences
 }
@@ -177,13 +183,11 @@ fn conversation(cell: &CellView<'_>, name: &str) -> Option<String> {
     }
     let usable = Usable::new(&judged)?;
     let repetitions = judged.len() as u64;
-    let is_usable = match (usable.share, repetitions) {
-        (share, _) if share >= 1.0 => "usable".to_owned(),
-        (share, _) if share <= 0.0 && usable.is_barred() => "not usable, because of its gaps".to_owned(),
-        (share, _) if share <= 0.0 => "not usable".to_owned(),
-        (_, repetitions) => {
-            format!("usable in {} of {}", usable.text(), counted(repetitions, "repetition"))
-        }
+    let is_usable = match usable.share {
+        share if share >= 1.0 => "usable".to_owned(),
+        share if share <= 0.0 && usable.is_barred() => "not usable, because of its gaps".to_owned(),
+        share if share <= 0.0 => "not usable".to_owned(),
+        _ => format!("usable in {} of {}", usable.text(), counted(repetitions, "repetition")),
     };
     let (mean, most) = if repetitions > 1 { (" on average", " in most repetitions") } else { ("", "") };
     Some(format!(
@@ -194,18 +198,13 @@ fn conversation(cell: &CellView<'_>, name: &str) -> Option<String> {
 }
 
 /// Writes a sentence for each call of `cell` that is usable with one of two receivers and not with the other.
-/// A flow for which `is_answered` holds has no sentence, because its answer says the same. Two directions
-/// have one sentence.
+/// A flow for which `is_answered` holds has no sentence, because its answer says the same. The two
+/// directions of a call have one sentence.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
     let is_second = |name: &str| name.ends_with("-down") && cell.other_direction(name).is_some();
     let names = cell.names().filter(|name| !is_answered(name) && !is_second(name));
-    let mut sentences: Vec<String> = names.filter_map(|name| receiver_decides(cell, name)).collect();
-    if sentences.len() > MAX_NAMED {
-        let more = counted((sentences.len() - MAX_NAMED) as u64, "more call");
-        sentences.truncate(MAX_NAMED);
-        sentences.push(format!("It does so for {more}."));
-    }
-    sentences
+    let sentences = names.filter_map(|name| receiver_decides(cell, name)).collect();
+    first_named(sentences, |more| format!("It does so for {more}."))
 }
 
 /// Writes the sentence for the call `name`. Returns `None` if both receivers agree.

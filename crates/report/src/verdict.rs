@@ -128,10 +128,12 @@ pub struct Lacking {
     /// The link on which the run should try `fq_codel`. It is set if nothing is usable. It is the link on
     /// which packets wait longest, among the links on which the flow's packets can have waited.
     pub cure_on: Option<String>,
-    /// The cells that variants are tried with, by their numbers: that of the leader, and that of the best
-    /// transport of the other kind. Of the two kinds one sends lost data again, and the other does not.
+    /// The numbers of the cells with which variants are tried: the cell of the leader, and that of the best
+    /// transport of the other kind. Transports of one kind send lost data again, and those of the other kind
+    /// do not. Empty if there is no answer.
     pub variants_of: Vec<u64>,
-    /// The next size to try of an assumed queue, if its size decides and it is not known at which it turns.
+    /// The next size to try of an assumed queue. It is set if the size decides whether the flow is usable, and
+    /// the size at which the answer turns is not known.
     pub next_size: Option<QueueSize>,
 }
 
@@ -140,7 +142,7 @@ pub struct Lacking {
 pub struct QueueSize {
     /// The name of the link in the path.
     pub link: String,
-    /// The limit, as a scenario has it.
+    /// The limit with its unit, as a scenario has it: `45 kB`, `62 ms`, `8 packets`.
     pub limit: String,
 }
 
@@ -191,10 +193,10 @@ pub fn lacking(summary: &Summary) -> Lacking {
     }
 }
 
-/// Two sizes between which an answer turns are near enough at this ratio. Chosen: a quarter more or less of a
-/// queue is more exact than anybody knows it.
+/// No size is tried between two whose ratio is smaller. We chose a quarter: nobody knows the size of a queue
+/// more exactly.
 const NEAR_SIZES: f64 = 1.25;
-/// No size below this share of the base is tried. Chosen: at 250 ms it is a packet or two.
+/// No size below this share of the base is tried. We chose 1/64: of a queue of 250 ms it is a packet or two.
 const LEAST_SIZE: f64 = 1.0 / 64.0;
 
 /// The size to try after those of `sizes`, which are sorted. Returns `None` if none was tried, if the size

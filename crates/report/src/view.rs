@@ -199,8 +199,8 @@ impl<'a> CellView<'a> {
         self.runs.iter().filter_map(judged).collect()
     }
 
-    /// The judged figure of the conversation that `flow` belongs to, with `receiver`, in each repetition: of
-    /// two directions that of the worse one, and the gaps of either direction bar the call.
+    /// The judged figure of the conversation that `flow` belongs to, with `receiver`, in each repetition. It
+    /// is the figure of the worse direction, and the gaps of either direction bar the call.
     pub(crate) fn conversation_figures_with(
         &self,
         flow: &str,

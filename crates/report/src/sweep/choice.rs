@@ -23,7 +23,7 @@ const MAX_VALUES: usize = 8;
 const MAX_IN_FULL: usize = 4;
 const MAX_COMBINATIONS: usize = 6;
 
-/// What an answer by what is heard leaves out.
+/// What an answer leaves out that ranks by the share of speech that is heard.
 const FEC_NOTE: &str = "Heard is the share of speech that was not made up, whatever it sounds like. In-band FEC sounds worse than it \
                         looks here: its copies are coarser, and its bits are missing in the speech itself. Nobody published by how \
                         much.";
@@ -60,7 +60,7 @@ impl Sweep<'_> {
         choices.chain(self.choices_at_equal_rates()).chain(self.fec_note()).collect()
     }
 
-    /// Says what is not in an answer by what is heard, if one of the values is in-band FEC.
+    /// Returns [`FEC_NOTE`] if calls are ranked by the share that is heard, and in-band FEC is swept.
     fn fec_note(&self) -> Option<String> {
         let has_fec = self.axes.iter().any(|axis| axis.key.ends_with(".fec"));
         (has_fec && self.judged_by == JudgedBy::Heard).then(|| FEC_NOTE.to_owned())
@@ -163,8 +163,8 @@ impl Sweep<'_> {
         Some(ChoiceAnswer { has_cost: true, ..answer })
     }
 
-    /// Ranks candidates at one combination of the `others` keys, that of `place`. A candidate has a name.
-    /// Returns `None` if there are not two.
+    /// Ranks candidates at a combination of the `others` keys, which is that of `place`. Each candidate has
+    /// its name. Returns `None` if there are fewer than two candidates.
     pub(super) fn ranked_choice<'b>(
         &self,
         others: &[usize],
@@ -306,8 +306,8 @@ fn cost_words(costs: &[Cost]) -> String {
     let range = |bps: fn(&Cost) -> f64| {
         let low = costs.iter().map(bps).fold(f64::INFINITY, f64::min) / 1e3;
         let high = costs.iter().map(bps).fold(0.0, f64::max) / 1e3;
-        // Losses change what is sent by less.
-        if high / low <= 1.05 { format!("{high:.0}") } else { format!("{low:.0} to {high:.0}") }
+        // Losses change the rate of what is sent by less than that.
+        if high <= 1.05 * low { format!("{high:.0}") } else { format!("{low:.0} to {high:.0}") }
     };
     format!(", for {} kb/s {what} against {}", range(|cost| cost.leader_bps), range(|cost| cost.against_bps))
 }
@@ -358,6 +358,12 @@ mod tests {
         }
         fixture::refresh(&mut summary);
         summary
+    }
+
+    #[test]
+    fn a_cost_against_nothing_is_no_range() {
+        let costs = [62e3, 64e3].map(|leader_bps| Cost { leader_bps, against_bps: 0.0, what: "of messages" });
+        assert_eq!(cost_words(&costs), ", for 64 kb/s of messages against 0");
     }
 
     fn choices(summary: &Summary) -> Vec<String> {

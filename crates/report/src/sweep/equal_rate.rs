@@ -1,8 +1,8 @@
 //! Which combination of a sender's options serves best at about the same rate on the line.
 //!
-//! RED and in-band FEC cost bits, and so does a higher rate of the codec. Whoever has a rate to spend asks
-//! what to spend it on: on the speech, or on its protection. So combinations of the flow's swept keys that
-//! send at about the same rate are ranked among each other, at each combination of the other keys.
+//! RED and in-band FEC cost bits, and so does a higher rate of the codec. At a given rate the sender can spend
+//! the bits on the speech or on its protection. So the combinations of the flow's swept keys that send at
+//! about the same rate are ranked among each other, at each combination of the other keys.
 
 use talkpath_measure::summary::JudgedBy;
 
@@ -10,7 +10,7 @@ use super::choice::ChoiceAnswer;
 use super::{Combination, Sweep};
 
 /// Rates are about the same if the highest is at most a tenth above the lowest. We chose a tenth: it is less
-/// than what one step of a codec's rate changes, and more than a header.
+/// than one step of a codec's rate, and more than the rate of a header.
 const SAME_RATE: f64 = 1.1;
 /// At most 6 rates have an answer, and at most 8 combinations are ranked at a rate. We chose both, so that a
 /// paragraph stays readable.
@@ -38,7 +38,7 @@ impl Sweep<'_> {
         let of_flow = format!("flow.{}.", self.flow);
         let (own, others): (Vec<usize>, Vec<usize>) =
             (0..self.axes.len()).partition(|axis| self.axes[*axis].key.starts_with(&of_flow));
-        // What is heard does not say how it sounds, so it tells no rate of the codec from another.
+        // The share that is heard is the same at each rate of the codec, although the speech sounds different.
         if own.len() < 2 || self.judged_by == JudgedBy::Heard {
             return None;
         }
@@ -118,7 +118,7 @@ mod tests {
 
     /// Calls at two rates of the codec, without and with RED, over four losses. RED doubles what is sent, and
     /// pays from 2 % on.
-    fn sentences(rates_kbps: [u64; 2]) -> Vec<String> {
+    fn sentences(rates_kbps: [u64; 2], first_to_last_ms: f64) -> Vec<String> {
         let mut summary = fixture::summary(5);
         let runs: Vec<_> =
             core::mem::take(&mut summary.runs).into_iter().filter(|run| run.cell == 0).collect();
@@ -140,7 +140,7 @@ mod tests {
                     let flow = run.flows.get_mut("call").unwrap();
                     flow.transport = "udp".to_owned();
                     (flow.sent, flow.received) = (3000, 3000);
-                    flow.first_sent_to_last_received_ms = Some(60_000.0);
+                    flow.first_sent_to_last_received_ms = Some(first_to_last_ms);
                     // 11.2 kb/s of headers besides.
                     flow.goodput_bps = Some(1e3 * rates_kbps[rate] as f64 * (1.0 + red as f64));
                     let lost = percent as f64 * if red == 1 { 0.1 } else { 0.4 };
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn at_one_rate_speech_and_protection_are_compared_and_where_it_turns_is_said() {
-        let sentences = sentences([16, 32]);
+        let sentences = sentences([16, 32], 60_000.0);
         let at_equal_rate = sentences.last().unwrap();
         // 16 kb/s with RED sends 43.2 kb/s, and 32 kb/s without it does, too.
         let expected = "At about the same rate on IPv4, 43 kb/s: by path.up.loss: bitrate 32 kbps + red 0 is best from \
@@ -170,6 +170,15 @@ mod tests {
 
     #[test]
     fn combinations_that_send_at_different_rates_are_not_compared() {
-        assert!(sentences([16, 64]).iter().all(|text| !text.contains("same rate")));
+        assert!(sentences([16, 64], 60_000.0).iter().all(|text| !text.contains("same rate")));
+    }
+
+    #[test]
+    fn flows_that_took_no_time_have_no_rate_to_compare() {
+        let sentences = sentences([16, 32], 0.0);
+        assert!(
+            sentences.iter().all(|text| !text.contains("inf") && !text.contains("same rate")),
+            "{sentences:?}"
+        );
     }
 }

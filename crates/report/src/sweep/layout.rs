@@ -191,12 +191,13 @@ fn lost_on_links(condition: &Condition<'_>, link: &str) -> Option<f64> {
     (all > 0).then(|| lost as f64 / all as f64)
 }
 
-/// What a flow over UDP sends in the mean of its repetitions, with the headers of each datagram. `None` over
-/// other transports, whose packets are not its messages.
+/// The rate in bit/s at which a flow over UDP sends, with the headers of each datagram, in the mean of its
+/// repetitions. `None` if a repetition took no time, and over other transports, whose packets are not the
+/// flow's messages.
 fn sent_bps(cell: &CellView<'_>, flow: &str) -> Option<f64> {
     let of_run = |run: &RunSummary| {
         let flow = run.flows.get(flow).filter(|flow| flow.transport == UDP && flow.received > 0)?;
-        let seconds = flow.first_sent_to_last_received_ms? / 1e3;
+        let seconds = flow.first_sent_to_last_received_ms.filter(|ms| *ms > 0.0)? / 1e3;
         let sent = flow.sent as f64;
         let payload = flow.goodput_bps? * sent / flow.received as f64;
         Some(payload + HEADERS * 8.0 * sent / seconds)

@@ -305,7 +305,7 @@ impl Sweep<'_> {
 /// A table has at most 8 values of a key beside each other. We chose 8, which fit in 120 columns.
 const MAX_ACROSS: usize = 8;
 
-/// What the column of lost packets has.
+/// The meaning of the column of lost packets.
 const LOST_ON_LINKS: &str = "of the packets on these links those that the wire lost, in all repetitions: what came of the loss that \
                              was asked for";
 

@@ -1,8 +1,8 @@
 //! Says which changes of the path the lost and late messages of a flow belong to.
 //!
-//! `measure::path_changes` has split them, one repetition by one. Here the repetitions of a transport are
-//! added up. A group of changes that has a share is named with it, and a frequent one that has none is said
-//! to cost nothing.
+//! `measure::path_changes` has split the messages in each repetition. Here the repetitions of a transport are
+//! added up. An answer names each group of changes that has a share of them, and says that a frequent group
+//! without a share costs nothing.
 
 use talkpath_measure::path_changes::LEAST_MESSAGES;
 use talkpath_measure::summary::ByChange;
@@ -37,8 +37,6 @@ pub(super) struct GroupBlame {
     times: u64,
     lost: u64,
     late: u64,
-    /// The seconds of all repetitions in the time of the group, and all their seconds.
-    seconds: u64,
 }
 
 /// Lost or late messages.
@@ -115,21 +113,13 @@ impl Blame {
 
 impl GroupBlame {
     fn new(by_change: &ByChange) -> Self {
-        Self {
-            words: by_change.change.clone(),
-            is_silence: by_change.is_silence,
-            times: 0,
-            lost: 0,
-            late: 0,
-            seconds: 0,
-        }
+        Self { words: by_change.change.clone(), is_silence: by_change.is_silence, times: 0, lost: 0, late: 0 }
     }
 
     fn add(&mut self, by_change: &ByChange) {
         self.times = self.times.max(by_change.times);
         self.lost += by_change.lost;
         self.late += by_change.late;
-        self.seconds += by_change.seconds;
     }
 
     /// Whether the group is so frequent that it is named even if it cost nothing.
@@ -140,14 +130,16 @@ impl GroupBlame {
     /// Adds to the words when the changes come.
     fn with_times(self, of_runs: &[&ByChange]) -> Self {
         let Some(first) = of_runs.first() else { return self };
-        let same = |other: &&&ByChange| {
+        let same = |other: &&ByChange| {
             (other.times, other.first_s, other.until_s) == (first.times, first.first_s, first.until_s)
         };
         let is_one_span = first.until_s > first.first_s;
-        let times = if of_runs.iter().filter(same).count() < of_runs.len() {
-            format!("{} times, first at another time in each repetition", first.times)
-        } else {
+        let times = if of_runs.iter().all(same) {
             times_words(if is_one_span { 1 } else { first.times }, first.first_s, first.until_s)
+        } else {
+            let often =
+                if first.times > 1 { format!("{} times, first ", first.times) } else { String::new() };
+            format!("{often}at another time in each repetition")
         };
         Self { words: format!("{} ({times})", self.words), ..self }
     }
@@ -211,5 +203,10 @@ mod tests {
         }
         let found = Blame::find(&CellView::all(&summary)[0], "call").unwrap();
         assert_eq!(found.groups[0].words, "handover (6 times, first at another time in each repetition)");
+        for run in &mut summary.runs {
+            run.flows.get_mut("call").unwrap().by_change[0].times = 1;
+        }
+        let once = Blame::find(&CellView::all(&summary)[0], "call").unwrap();
+        assert_eq!(once.groups[0].words, "handover (at another time in each repetition)");
     }
 }

@@ -1,5 +1,5 @@
 //! Further reasons of an answer: changes of the path, what held messages back, what a tolerance hides, and
-//! what another flow's congestion control has done.
+//! the congestion control of another flow.
 
 use talkpath_measure::ranking::Measure;
 use talkpath_measure::summary::JudgedBy;
@@ -8,6 +8,7 @@ use super::figure_style;
 use super::held_back::{SYMPTOMS, Symptom, share_held_by_receiver};
 use super::path_change::{Blame, Harm};
 use super::ranked::{Candidate, RankedTransports, measure};
+use super::variant::SHORT_QUEUES;
 use super::words::percent_text;
 use super::writing::tolerance_words;
 use crate::metric::{Metric, Quantile};
@@ -15,10 +16,8 @@ use crate::number::{list, ms};
 
 /// The congestion control of systems that nobody asked for another: the default of Linux, Windows and macOS.
 const USUAL_CONTROL: &str = "cubic";
-/// The congestion control that aims at a short queue (draft-cardwell-iccrg-bbr-congestion-control-00 §2).
-const SHORT_QUEUES: &str = "bbr";
-/// A smaller share of lost messages is not told apart from late ones. Chosen, as for a call that is heard
-/// whole.
+/// With a smaller share of lost messages an answer does not distinguish lost from late messages. Chosen, as
+/// for a call that is heard whole.
 const LOSS_WORTH_A_WORD: f64 = 0.001;
 
 impl RankedTransports<'_> {
@@ -78,8 +77,8 @@ impl RankedTransports<'_> {
         sentences
     }
 
-    /// Says how long messages waited because no packet left for a time: what else held them back did so for
-    /// this reason. The waits are those of the symptom that lasts longest.
+    /// Says how long messages waited because no packet left for a time. The silence is also the reason of
+    /// other waits, so the waits are those of the symptom that lasts longest.
     fn waited_for_silence(&self) -> Option<String> {
         let waits = self.values(|candidate| {
             let waits = SYMPTOMS.iter().filter(|symptom| symptom.may_be_of_silence);
@@ -91,12 +90,12 @@ impl RankedTransports<'_> {
         Some(format!("While no packet left, messages waited {waits} at their sender, at p99."))
     }
 
-    /// Says how long messages waited for one thing. The 99th percentile is named if no transport has the
+    /// Says how long messages waited with this symptom. The 99th percentile is named if no transport has the
     /// symptom at the 90th.
     fn waited(&self, symptom: &Symptom) -> Option<String> {
         [(Quantile::P90, "p90"), (Quantile::P99, "p99")].into_iter().find_map(|(quantile, name)| {
             let waits = self.values(|candidate| {
-                // What happens to few messages is the silence's, if most late messages are.
+                // If most late messages are late by a silence, it also explains the waits of few messages.
                 let is_silence = symptom.may_be_of_silence && quantile == Quantile::P99;
                 let is_silence = is_silence && is_late_by_silence(candidate);
                 let wait = symptom.wait_ms(candidate.cell, candidate.flow, quantile);
@@ -142,7 +141,8 @@ impl RankedTransports<'_> {
         sentences
     }
 
-    /// Names the congestion control of another flow, if it is one that keeps queues short: ` (bbr)`.
+    /// The congestion control of another flow if it keeps queues short, for after the name: ` (bbr)`. Empty
+    /// otherwise.
     pub(super) fn control_words(&self, name: &str) -> String {
         let mut controls =
             self.candidates.iter().filter_map(|candidate| candidate.cell.flow(name)?.cc.as_ref());
@@ -154,12 +154,11 @@ impl RankedTransports<'_> {
         }
     }
 
-    /// Says that another flow has a congestion control that keeps queues short: the compared flow gains by it
-    /// and has no part in it.
+    /// Says that another flow has a congestion control that keeps queues short, by which the compared flow
+    /// gains.
     pub(super) fn control_of_others(&self) -> Option<String> {
         let others = self.condition.other_flows(self.flow);
-        let name =
-            others.into_iter().find(|name| self.control_words(name) == format!(" ({SHORT_QUEUES})"))?;
+        let name = others.into_iter().find(|name| !self.control_words(name).is_empty())?;
         Some(format!(
             "The flow {name} runs {SHORT_QUEUES}, which keeps queues short; {USUAL_CONTROL}, the usual congestion control, fills them."
         ))

@@ -9,7 +9,7 @@
 //! | the `transport.cc` of another flow | any | `bbr` | a cure |
 //! | the queue of a link of assumed size | `drop-tail` | half or four times of the limit | another size |
 //!
-//! Cures and left-out flows are told where nothing is usable in the base, and sizes always.
+//! An answer has cures and left-out flows if nothing is usable in the base, and sizes always.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use super::words;
 use crate::condition::Condition;
 use crate::display::discipline;
 use crate::metric::Metric;
-use crate::number::{fixed, ms};
+use crate::number::{counted, fixed, ms};
 use crate::view::{CellView, plain};
 
-/// The congestion control that aims at a short queue.
-const SHORT_QUEUES: &str = "bbr";
+/// The congestion control that aims at a short queue (draft-cardwell-iccrg-bbr-congestion-control-00 §2).
+pub(super) const SHORT_QUEUES: &str = "bbr";
 
 /// Adds the results of the variants to each answer whose variants were run. The cells of a variant are marked
 /// with [`Verdict::is_variant`].
@@ -229,7 +229,7 @@ struct VariantResult {
     words: String,
     /// Who can make it, in brackets. May be empty.
     who: &'static str,
-    /// What the flow gets that the change is about, in a sentence. `None` if it is about none.
+    /// What the flow gets whose sender the change is about, in a sentence. `None` of other changes.
     changed_flow: Option<String>,
     /// What `summary.json` says of it.
     tried: TriedChange,
@@ -418,8 +418,9 @@ fn turn_of_size(sizes: &[SizeTried]) -> Option<String> {
     if sizes.len() <= 3 || sizes[usable..].iter().any(|size| size.is_usable) {
         return None;
     }
-    let text = |size: &SizeTried| {
-        format!("{} {}", size.limit, size.unit.replace("packets", "packet").replace("packet", "packets"))
+    let text = |SizeTried { limit, unit, .. }: &SizeTried| match unit.starts_with("packet") {
+        true => counted(*limit as u64, "packet"),
+        false => format!("{limit} {unit}"),
     };
     let queue = format!("the queue of {}", queue_words(&sizes[0].key));
     Some(match (usable.checked_sub(1).map(|last| &sizes[last]), sizes.get(usable)) {
@@ -515,6 +516,18 @@ mod tests {
         assert!(sizes(&tried[1..]).unwrap().ends_with("does not decide: not even 75 ms is usable."));
         assert_eq!(sizes(&tried[..3]), None, "half and four times have sentences of their own");
         assert_eq!(sizes(&[(1.0, false), (2.0, true), (3.0, false), (4.0, false)]), None);
+    }
+
+    #[test]
+    fn a_queue_of_a_single_packet_has_its_singular() {
+        let size = |limit: f64| SizeTried {
+            key: "path.up.queue".to_owned(),
+            limit,
+            unit: "packets".to_owned(),
+            is_usable: limit < 2.0,
+        };
+        let turn = turn_of_size(&[1.0, 2.0, 4.0, 16.0].map(size)).unwrap();
+        assert!(turn.ends_with("usable up to 1 packet, and not usable from 2 packets on."), "{turn}");
     }
 
     #[test]

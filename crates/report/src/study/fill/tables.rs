@@ -202,8 +202,8 @@ fn about_run(outcome: &Outcome) -> String {
     )
 }
 
-/// The sentence about runs with other seeds. It is for claims whose row says nothing of another seed, and
-/// names those of them that did not run with all seeds. Empty if none ran with another seed.
+/// The sentence about runs with other seeds. It is about the claims whose row names no other seed, and it
+/// names the claims that did not run with all seeds. Empty if no claim ran with another seed.
 fn about_seeds(outcome: &Outcome) -> String {
     let verdicts = || outcome.claims.iter().map(|claim| (&claim.id, &claim.in_first_arena));
     let seeds: Vec<Vec<u64>> = verdicts().map(|(_, verdict)| agreeing_seeds(verdict)).collect();
