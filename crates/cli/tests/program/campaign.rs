@@ -343,7 +343,7 @@ window = "60 s"
 retry = "100 ms"
 "#;
 
-/// What the coordinator itself is told does not reach it; what it needs of the environment does.
+/// The coordinator's own variables do not reach the copy; the variables that a store needs do.
 const COPY: &str = r#"
 env | grep -q ^TALKPATH_ && exit 9
 test "$AWS_SECRET_ACCESS_KEY" = secret || exit 8
@@ -364,16 +364,25 @@ fn a_campaign_judges_its_thresholds_over_all_measurements_of_a_pair() {
     lab.run("check", &[]).fails(2, &["measure.call.require: ", "call.mos >= 3.6"]);
     let demands = "\"call.loss_rate <= 50%\", \"call.round_trip_delay_ms.p50 <= 0\"";
     lab.bench.file("campaign.toml", demanding(demands));
-    let seen = lab.run("run", &[]);
+    // A machine under load disturbs measurements, which are not judged. If it disturbed both, they run again.
+    let run_and_report = || {
+        let _ = fs::remove_dir_all(lab.bench.path("talkpath-runs"));
+        let seen = lab.run("run", &[]);
+        let report = lab.run("report", &["--json", "-o", "page.html"]).out;
+        let findings: Value = serde_json::from_str(&report).unwrap();
+        let valid = findings["matrix"][0]["valid"].as_u64().unwrap();
+        (valid > 0).then_some((seen, findings, valid))
+    };
+    let (seen, findings, valid) =
+        (0..5).find_map(|_| run_and_report()).expect("a measurement that the machine did not disturb");
     seen.fails(5, &["1 of 2 thresholds do not hold"]);
     assert!(seen.out.contains("here > there, call:\n  holds  call.loss_rate"), "{}", seen.out);
     assert!(seen.out.contains("\n  FAILS  call.round_trip_delay_ms.p50"), "{}", seen.out);
     assert!(lab.run("status", &[]).out.contains("  holds  call.loss_rate"));
-    let findings: Value =
-        serde_json::from_str(&lab.run("report", &["--json", "-o", "page.html"]).out).unwrap();
+    assert_eq!(findings["matrix"][0]["measurements"], 2, "{findings}");
     let judged = &findings["thresholds"][0];
     assert_eq!((&judged["near"], &judged["far"]), (&"here".into(), &"there".into()));
-    assert_eq!(judged["thresholds"][0]["repetitions"], 2, "of both measurements");
+    assert_eq!(judged["thresholds"][0]["repetitions"], valid, "of all undisturbed measurements: {findings}");
     let page = fs::read_to_string(lab.bench.path("page.html")).unwrap();
     assert!(page.contains("call.round_trip_delay_ms.p50 "), "the page has the thresholds");
 }
