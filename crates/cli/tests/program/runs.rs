@@ -520,8 +520,8 @@ fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
     let firsts = runs.iter().filter(|run| run["repetition"] == 0);
     let transports: Vec<_> = firsts.map(|run| &run["flows"]["call"]["transport"]).collect();
     let deployed = ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
-    // As the line is; then two transports with an upload that is held to a rate, with another congestion
-    // control of it, without it, and behind a router of another queue.
+    // All transports over the line as it is. Then two of them in four variants: the upload is held to a rate,
+    // has another congestion control, or is left out, or a router has another queue.
     let (as_given, variants) = transports.split_at(deployed.len());
     assert!(as_given.iter().zip(deployed).all(|(found, expected)| *found == expected), "{as_given:?}");
     assert_eq!(variants.len(), 8);

@@ -54,14 +54,14 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     }
 }
 
-/// Whether a file is one of a path, and not a scenario. A file that cannot be read is none.
+/// Whether a file describes a path and is not a scenario. A file that cannot be read does not.
 fn describes_path(file: &Path) -> bool {
     let is_capture = rtp::is_capture(file);
     let Ok(text) = read_text(file) else { return is_capture };
     guess_kind(&text).is_some() || (is_toml(&text) && has_path_alone(&text))
 }
 
-/// Prints what a valid scenario would run, or what a path is, and the warnings.
+/// Prints what a valid scenario would run, or the links of a path, and the warnings.
 fn print_valid(path: &Path, plan: &Plan, is_path: bool, terminal: Terminal) -> Result<(), Failure> {
     let file = path.display();
     for warning in &plan.warnings {

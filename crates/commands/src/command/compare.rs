@@ -40,8 +40,9 @@ const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
 const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
 /// How long a transport that carries a call or a transfer runs in `sim` (docs/reference/interface.md).
 const SIM_DURATION: &str = "60 s";
-/// How long a transport that carries a game runs in `sim`: a call is rated in windows of 10 s, and of a game
-/// each state counts, which are 1800 in this time (docs/reference/interface.md).
+/// How long a transport that carries a game runs in `sim`. It is shorter than a call, which is rated in
+/// windows of 10 s, because each state of a game counts, and there are 1800 in this time
+/// (docs/reference/interface.md).
 const SIM_DURATION_OF_GAME: &str = "30 s";
 /// The numbers of repetitions after which `sim` tries the answer (docs/reference/interface.md). Each is about
 /// twice the one before; `measure::ranking` says what so few tries cost in certainty.
@@ -106,8 +107,8 @@ fn refuse_speech_without_a_call(args: &CompareArgs) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a comparison that has only one transport with only one congestion control, unless it sweeps a key.
-/// The values of that key are compared then.
+/// Refuses a comparison of a single transport with a single congestion control, unless it sweeps a key: then
+/// it compares the values of that key.
 fn refuse_single_candidate(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
     let transports = args.transports();
     let (over_tcp, others): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
@@ -360,9 +361,9 @@ impl GrowthRule {
         let full_queue = full_queue.filter(|_| self.tries_more);
         let Some(link) = cure_on.as_ref().or(full_queue) else { return Ok(None) };
         let config = link_of(plan, link);
-        // Over a Wi-Fi the rate is that of frames, and nobody's upload has it.
+        // The rate of a Wi-Fi is that of its frames, which no upload reaches.
         let is_wire = config.is_some_and(|link| link.medium == Medium::Wire);
-        // The queue of a phone's own traffic is in the phone and in its cell, and no router is before it.
+        // The queue of a phone is in the phone and its cell: no router is before it that could have fq_codel.
         let is_of_cell = config.is_some_and(|link| link.cellular.is_some());
         let fills_link = self.tries_more && cure_on.is_some() && link == UPLINK && is_wire;
         let variants = Variants {
@@ -372,7 +373,7 @@ impl GrowthRule {
             sizes: full_queue == Some(link),
             transfer: fills_link.then(|| Transfer {
                 flow: UPLOAD,
-                // The rate of a cell is everybody's: a cap stays below what the upload got of it.
+                // All phones of a cell share its rate: a cap stays below what the upload got.
                 lowest_rate: if is_of_cell { rate_of_upload(summary) } else { lowest_rate(plan, link) },
             }),
             of_cells: &lacking.variants_of,
@@ -381,7 +382,7 @@ impl GrowthRule {
     }
 }
 
-/// Returns the mean goodput of the upload over all repetitions so far. `None` if it got nothing.
+/// Returns the mean goodput of the upload over all repetitions so far. `None` if nothing arrived.
 fn rate_of_upload(summary: &Summary) -> Option<Rate> {
     let goodputs = summary.runs.iter().filter_map(|run| run.flows.get(UPLOAD)?.goodput_bps);
     let goodputs: Vec<f64> = goodputs.collect();
@@ -389,7 +390,8 @@ fn rate_of_upload(summary: &Summary) -> Option<Rate> {
     (mean >= 1.0).then(|| Rate::from_bps(mean as u64))
 }
 
-/// Returns whether the rate of a link changes over time in the first cell: a router cannot be shaped to it.
+/// Returns whether the rate of a link changes over time in the first cell. A router cannot be shaped to such a
+/// rate.
 fn changes_rate(plan: &Plan, name: &str) -> bool {
     let Some(cell) = plan.cells.first() else { return false };
     let index = cell.scenario.links.iter().position(|link| link.name == name);

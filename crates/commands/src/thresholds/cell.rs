@@ -82,8 +82,8 @@ pub(super) fn member_figures(
         }
     };
     if let Some(worst) = worst_member(path, &figures) {
-        // Of equal margins the first one is shown. The repetitions in which a flag fails are those of all
-        // members.
+        // Of members with equal margins the first is shown. A flag has its failing repetitions beside it,
+        // and those of the worst member are those of all members.
         let is_flag = worst.repetitions.iter().any(|figure| matches!(figure.value, FigureValue::Flag(_)));
         figures.insert(if is_flag { 0 } else { figures.len() }, worst);
     }

@@ -55,8 +55,8 @@ pub(super) fn next_commands(
     }
 }
 
-/// Says what short turns cannot see, and the command that does. Each turn has flows of its own, so a network
-/// that ends flows over UDP at an age shows it in longer turns alone.
+/// Says what short turns cannot show, and the command that shows it. Each turn has new flows, so a firewall
+/// that ends flows over UDP at a certain age is seen only in longer turns.
 fn longer_turns(args: &CompareArgs) -> String {
     let Some(host) = args.place.to.as_ref().filter(|_| args.duration.is_none()) else { return String::new() };
     format!(

@@ -1,7 +1,7 @@
 //! The sounds of the calls in a capture: the speech of its packets, as the receiver of `talkpath rate` plays
 //! it. Where the packets have no speech that can be heard, the speaker reads the recording.
 
-use talkpath_capture::{Options as CaptureOptions, Speech};
+use talkpath_capture::{Capture, Options as CaptureOptions, Speech};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::Direction;
 use talkpath_measure::{Codec, FlowRecord, Hearing, warning};
@@ -29,29 +29,10 @@ pub(super) fn hear(
         capture.record.warnings.iter().chain(&damage).partition(|text| warning::is_note(text));
     warnings.into_iter().for_each(|text| terminal.warning(text));
     notes.into_iter().for_each(|text| terminal.note(text.trim_start_matches("note: ")));
-    let flows: Vec<(&FlowRecord, &Speech)> = capture
-        .record
-        .flows
-        .iter()
-        .filter_map(|flow| Some((flow, capture.speech.get(&flow.info.name)?)))
-        .collect();
-    let names: Vec<String> = flows.iter().map(|(flow, _)| format!("`{}`", flow.info.name)).collect();
-    if names.is_empty() {
-        return Err(unusable(
-            "no call to listen to: no stream is of a codec that is known; --payload-type says what a number means"
-                .to_owned(),
-        ));
-    }
-    let is_wanted = |flow: &FlowRecord| {
-        args.flow.as_ref().is_none_or(|name| *name == flow.info.name || *name == flow.info.group)
-    };
-    let chosen: Vec<_> = flows.into_iter().filter(|(flow, _)| is_wanted(flow)).collect();
-    if let Some(name) = args.flow.as_ref().filter(|_| chosen.is_empty()) {
-        let names = names.join(", ");
-        return Err(unusable(format!("--flow {name}: no call of this name; the calls are {names}")));
-    }
+    let chosen = calls_to_hear(args, &capture).map_err(unusable)?;
     if chosen.len() > MOST_CALLS {
-        let (all, first) = (chosen.len(), names[..MOST_CALLS].join(", "));
+        let first = names(&chosen[..MOST_CALLS]);
+        let all = chosen.len();
         terminal.warning(&format!("of {all} calls these are heard: {first}; --flow NAME plays another one"));
     }
     let summary = summarise(&capture.record, &std::collections::BTreeMap::new());
@@ -88,6 +69,37 @@ pub(super) fn hear(
     let title = args.source.file_name().unwrap_or_default().to_string_lossy();
     let title = talkpath_units::printable(&title, LONGEST_NAME);
     Ok(HeardCalls { title, has_cells: false, calls, rated: Some((capture, damage)) })
+}
+
+/// A call of a capture, with its speech.
+type Call<'a> = (&'a FlowRecord, &'a Speech);
+
+/// The calls of the capture, or with `--flow` the call of this name, or both directions of the conversation.
+///
+/// # Errors
+/// Returns that there is no such call.
+fn calls_to_hear<'a>(args: &ListenArgs, capture: &'a Capture) -> Result<Vec<Call<'a>>, String> {
+    let with_speech = |flow: &'a FlowRecord| Some((flow, capture.speech.get(&flow.info.name)?));
+    let calls: Vec<Call<'a>> = capture.record.flows.iter().filter_map(with_speech).collect();
+    if calls.is_empty() {
+        return Err(
+            "no call to listen to: no stream is of a codec that is known; --payload-type says what a number means"
+                .to_owned(),
+        );
+    }
+    let Some(name) = &args.flow else { return Ok(calls) };
+    let is_wanted = |flow: &FlowRecord| *name == flow.info.name || *name == flow.info.group;
+    let wanted: Vec<Call<'a>> = calls.iter().copied().filter(|(flow, _)| is_wanted(flow)).collect();
+    if wanted.is_empty() {
+        return Err(format!("--flow {name}: no call of this name; the calls are {}", names(&calls)));
+    }
+    Ok(wanted)
+}
+
+/// The names of calls: `` `call-1`, `call-2` ``.
+fn names(calls: &[Call<'_>]) -> String {
+    let names: Vec<String> = calls.iter().map(|(flow, _)| format!("`{}`", flow.info.name)).collect();
+    names.join(", ")
 }
 
 /// The first option that is for runs alone.
