@@ -14,6 +14,10 @@ use crate::summary::Settling;
 
 const SECOND_NS: u64 = Duration::from_secs(1).as_nanos();
 
+/// The most seconds that are compared. No run lasts longer than a million seconds, which is eleven days and a
+/// half, but the times of a capture whose clock was set may be years apart.
+const MOST_SECONDS: usize = 1_000_000;
+
 /// The bits that were offered and delivered in each whole second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seconds {
@@ -39,10 +43,12 @@ impl Seconds {
     }
 
     /// Begins the first second at the earliest of `due_times` in the window. Does nothing if it has begun
-    /// before.
+    /// before, or if more than a million seconds follow.
     pub fn begin(&mut self, due_times: impl Iterator<Item = Instant>) {
         if self.start.is_none() {
-            self.start = due_times.filter(|due| self.window.contains(due)).min();
+            let first = due_times.filter(|due| self.window.contains(due)).min();
+            let end = self.window.end;
+            self.start = first.filter(|first| whole_seconds(&(*first..end)) <= MOST_SECONDS);
         }
     }
 
@@ -62,7 +68,8 @@ impl Seconds {
         }
     }
 
-    /// Compares the delivered bits with the offered ones. Returns `None` if there is no whole second.
+    /// Compares the delivered bits with the offered bits. Returns `None` if there is no whole second, or if
+    /// there are more than a million.
     pub fn settling(&self) -> Option<Settling> {
         let seconds = self.seconds();
         let last = seconds.len().checked_sub(1)?;
@@ -193,5 +200,11 @@ mod tests {
         greedy.info.clocked = false;
         assert_eq!(greedy.settling(&(ms(0)..ms(5000))), None);
         assert_eq!(held_back().settling(&(ms(0)..ms(900))), None);
+    }
+
+    #[test]
+    fn seconds_of_years_are_not_compared() {
+        assert!(held_back().settling(&(ms(0)..ms(1_000_000_000))).is_some());
+        assert_eq!(held_back().settling(&(ms(0)..talkpath_units::Instant::MAX)), None);
     }
 }
