@@ -17,7 +17,7 @@ pub(super) struct TcLink {
     pub(super) keys: Vec<String>,
     /// Notes about words of the line that were left out or became something else, with the reason.
     pub(super) notes: Vec<String>,
-    /// What is probably not meant, a sentence each.
+    /// Why values of the line are probably not meant, a sentence each.
     pub(super) doubts: Vec<String>,
 }
 
@@ -398,7 +398,7 @@ const LARGEST_FRAME: Bytes = Bytes::new(1514);
 struct Bucket {
     rate: Option<Rate>,
     burst: Option<Bytes>,
-    /// That the rate is probably not meant.
+    /// Why the rate is probably not meant. `None` if it is plausible.
     doubt: Option<String>,
 }
 
@@ -481,15 +481,14 @@ fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Says that a rate is so low that a unit is probably missing. `None` if it is not.
+/// Says that a rate is so low that its unit is probably wrong or missing. `None` if it is not.
 fn slow_rate(text: &str, rate: Rate) -> Option<String> {
-    (rate < SLOWEST).then(|| {
-        format!(
-            "rate {text} is {} bit/s, slower than any modem: is the unit right? tc takes a number alone in bits a second, and {text}mbit \
-             in 10^6 of them",
-            rate.as_bps()
-        )
-    })
+    let (number, _) = split(text).ok().filter(|_| rate < SLOWEST)?;
+    Some(format!(
+        "rate {text} is {} bit/s, slower than any modem: is the unit right? tc takes a number alone in bits a second, and \
+         {number}mbit in 10^6 bits a second",
+        rate.as_bps()
+    ))
 }
 
 /// We chose 1 kb/s, below which no modem is.
@@ -586,7 +585,11 @@ mod tests {
         let doubts = |line: &str| parse_line(line).unwrap().doubts;
         let tbf = doubts("tc qdisc add dev eth0 root tbf rate 5 burst 16kb latency 50ms");
         assert!(tbf[0].starts_with("rate 5 is 5 bit/s"), "{tbf:?}");
-        assert_eq!(doubts("tc qdisc add dev eth0 root netem rate 500").len(), 1);
+        let bit = doubts("tc qdisc add dev eth0 root netem rate 500bit").remove(0);
+        assert!(
+            bit.starts_with("rate 500bit is 500 bit/s") && bit.contains(" 500mbit in 10^6 bits"),
+            "{bit}"
+        );
         assert!(doubts("tc qdisc add dev eth0 root tbf rate 5mbit burst 16kb latency 50ms").is_empty());
     }
 
