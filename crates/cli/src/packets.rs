@@ -122,7 +122,8 @@ fn read_kept(dir: &RunDir, folder: &str, id: PartId, who: &str) -> Result<(PathB
     }
 }
 
-/// The end of the flows. A link is a place for pcapng of a simulated run alone.
+/// Returns the end of the flows at which packets are recorded. Refuses a link, which is a place for pcapng of
+/// a simulated run alone.
 fn capture_end(args: &ExportArgs) -> Result<CaptureEnd, Failure> {
     match &args.at {
         CaptureAt::Near => Ok(CaptureEnd::Near),
@@ -133,7 +134,7 @@ fn capture_end(args: &ExportArgs) -> Result<CaptureEnd, Failure> {
     }
 }
 
-/// The place of a capture of a simulated run.
+/// Returns the place of a capture of a simulated run. Refuses a name that is no link.
 fn capture_place(args: &ExportArgs, scenario: &Scenario) -> Result<CapturePlace, Failure> {
     let CaptureAt::Link(name) = &args.at else { return Ok(CapturePlace::End(capture_end(args)?)) };
     let links = || (0..).map(LinkIndex).zip(&scenario.links);

@@ -68,7 +68,7 @@ fn is_in_run_directory(path: &Path) -> bool {
     path.file_name() == Some(SCENARIO.as_ref()) && (has(SUMMARY) || has(&format!("{PARTS}/{PLAN}")))
 }
 
-/// Reads `name`, a file that describes a path or a preset, for its path alone.
+/// Reads the path of `name`, which is a preset or a file that describes a path.
 ///
 /// # Errors
 /// As [`diagnose_file`] does.
@@ -121,8 +121,8 @@ pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options
 /// Makes the plan of `text`, which is the resolved scenario of `plan` with a change. The traces are taken
 /// from `plan`, so their files are not read again.
 ///
-/// What was assumed of queues and said of the path stays as it was, because the text states every size and
-/// does not have the names that the user wrote. So do the warnings.
+/// The warnings, the notes on the path and the assumed queues are those of `plan`: the text states every size,
+/// and does not have the names that the user wrote.
 pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
     let mut changed = load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })?;
     let Plan { warnings, understood, .. } = plan;

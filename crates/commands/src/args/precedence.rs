@@ -61,7 +61,7 @@ impl Sources<'_> {
 
 fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(), Failure> {
     if let Some(line) = &args.line {
-        // A capture has no rates, which a line gives it.
+        // The file may be a capture, which has no rates: those of the line are taken.
         let is_file = args.path.as_deref().is_some_and(|path| path.contains(['.', '/']));
         if sources.is_typed("path") && !is_file {
             return Err(Failure::Usage(

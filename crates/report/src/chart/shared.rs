@@ -53,7 +53,7 @@ pub(super) fn not_drawn_note(count: usize, plural: &str) -> String {
     }
 }
 
-/// The delay from which on a message is late, if it is the same for all series that have one.
+/// The delay in ms from which on a message is late, if it is the same for all series that have such a delay.
 pub(super) fn shared_limit(series: &[&FlowSeries<'_>]) -> Option<f64> {
     match distinct(series.iter().filter_map(|series| series.limit_ms))[..] {
         [only] => Some(only),

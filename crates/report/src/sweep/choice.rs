@@ -279,10 +279,10 @@ fn difference(standing: &Standing) -> Option<(f64, f64)> {
 /// What the best value costs.
 #[derive(Clone, Copy)]
 struct Cost {
-    /// What the flow sends with the best value, and with the first one that is worse.
+    /// What the flow sends in bit/s with the best value, and with the first value that is worse.
     leader_bps: f64,
     against_bps: f64,
-    /// What is counted.
+    /// Which bits are counted, as the end of `62 kb/s`: `on IPv4`.
     what: &'static str,
 }
 
