@@ -18,9 +18,9 @@ pub struct LateFlow {
 impl LateFlow {
     /// Returns whether the `quantile` of the flow's delays still describes the path.
     ///
-    /// The messages beyond the quantile decide its value. We allow that the machine made one in four of them
-    /// late, because the path then made the other three. For the 99th percentile of 10 000 messages, 100
-    /// messages are beyond it, so 25 may be late.
+    /// The messages beyond the quantile decide its value. We allow that the machine made a quarter of those
+    /// late, because the path then made the other three quarters late. For the 99th percentile of 10 000
+    /// messages, 100 messages are beyond it, so 25 may be late.
     pub const fn bears(&self, quantile: PerMille) -> bool {
         // late <= messages * (1000 - quantile) / 1000 / 4, without the divisions.
         let beyond_per_mille = 1000_u64.saturating_sub(quantile.0 as u64);

@@ -17,22 +17,23 @@
 //!
 //! ```text
 //!  lost in a second   0  0  1  1  0  1  1  1  0  1  0  0
-//!  handovers          │     │     │     │     │     │       1 of 2 in their seconds, 1 of 2 outside: nothing
-//!  rain                     ├─────────────────────┤         all
+//!  handovers          │     │     │     │     │     │      1 of 2 inside, 1 of 2 outside: none
+//!  rain                     ├─────────────────────┤       all
 //! ```
 //!
-//! All repetitions of a cell are taken together, so that few messages in each of them decide as well.
+//! All repetitions of a cell are taken together, so that few messages in each repetition decide as well. Only
+//! the first hour of a run is looked at, because bad seconds are counted up to there.
 
-use crate::metrics::bad_seconds::BadSecond;
+use crate::metrics::bad_seconds::{BadSecond, MOST_SECONDS};
 
 /// The time after a change that still belongs to it, in s. We chose 2 s because a retransmission timer of 1 s
 /// (RFC 6298 §2.1) that backs off once fires within 3 s of the loss. A timer that backs off during a silence
 /// waits at most as long again as the silence took.
 const AFTERMATH_S: f64 = 2.0;
-/// A second in the time of a group that claims it has at least four times as many bad messages as a second
-/// outside. Chosen: random losses seldom differ as much.
+/// A group claims its seconds if they have at least this many times as many bad messages a second as the
+/// seconds outside. Chosen: random losses seldom differ as much.
 const LEAST_RATIO: f64 = 4.0;
-/// Fewer bad messages show nothing. Chosen.
+/// A group with fewer bad messages in its time claims nothing. Chosen.
 pub const LEAST_MESSAGES: u64 = 10;
 
 /// The changes of one kind in one run. All times are in s from the start of the run.
@@ -57,7 +58,7 @@ pub struct ChangeGroup {
 pub struct FlowOfRun<'a> {
     /// The groups of changes. All repetitions of a cell have the same groups, at their own times.
     pub groups: &'a [ChangeGroup],
-    /// The seconds with bad messages.
+    /// The seconds with bad messages, each second once. Those after the first hour do not count.
     pub bad_seconds: &'a [BadSecond],
     /// The length of the run in s.
     pub seconds: f64,
@@ -70,7 +71,7 @@ pub struct Claimed {
     pub lost: u64,
     /// The late messages.
     pub late: u64,
-    /// The seconds in the time of the group.
+    /// The seconds in the time of the group, within the first hour of the run.
     pub seconds: u64,
 }
 
@@ -135,10 +136,12 @@ pub fn split(runs: &[FlowOfRun<'_>]) -> Vec<Vec<Claimed>> {
     claimed
 }
 
-/// The seconds of a run, up to its last bad second at least.
+/// The number of seconds of a run in which bad messages are counted: up to its end, or to its last bad second
+/// if that is later, but no more than an hour.
 fn count_seconds(run: &FlowOfRun<'_>) -> usize {
-    let last_bad = run.bad_seconds.last().map_or(0, |(second, ..)| *second as usize + 1);
-    (run.seconds.max(0.0).ceil() as usize).max(last_bad)
+    let last_bad = run.bad_seconds.iter().map(|(second, ..)| (*second as usize).saturating_add(1)).max();
+    let seconds = (run.seconds.max(0.0).ceil() as usize).max(last_bad.unwrap_or(0));
+    seconds.min(MOST_SECONDS as usize)
 }
 
 /// Lets the groups claim the bad messages that `count` counts. Returns how many each group has in each run.
@@ -148,7 +151,9 @@ fn claim(runs: &[FlowOfRun<'_>], group_count: usize, count: fn(&BadSecond) -> u3
     for run in runs {
         let mut seconds = vec![Some(0); count_seconds(run)];
         for bad in run.bad_seconds {
-            seconds[bad.0 as usize] = Some(u64::from(count(bad)));
+            if let Some(second) = seconds.get_mut(bad.0 as usize) {
+                *second = Some(u64::from(count(bad)));
+            }
         }
         open.push(seconds);
     }
@@ -198,6 +203,8 @@ impl Counted {
         counted
     }
 
+    /// Whether the group claims what is in its time.
+    /// Whether the group claims what is in its time.
     fn is_to_blame(&self) -> bool {
         let Self { inside, inside_s, outside, outside_s } = *self;
         // Without a second outside nothing can be compared.
@@ -254,6 +261,32 @@ mod tests {
         assert_eq!(of(&everywhere), [(0, 0); 3]);
         assert_eq!(of(&[(45, 9, 0)]), [(0, 0); 3], "too few");
         assert_eq!(of(&[(10, 50, 0)]), [(0, 0); 3], "it came before");
+    }
+
+    #[test]
+    fn the_seconds_after_the_first_hour_are_not_taken_as_good() {
+        let groups = groups();
+        let bad_seconds: Vec<BadSecond> = (0..3600).map(|second| (second, 1, 0)).collect();
+        let a_day = FlowOfRun { groups: &groups, bad_seconds: &bad_seconds, seconds: 86_400.0 };
+        assert_eq!(split(&[a_day])[0].iter().map(|claimed| claimed.lost).sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn seconds_of_a_damaged_file_end_no_program() {
+        assert_eq!(of(&[(u32::MAX, 20, 0), (46, 0, 20), (7, 0, 1)]), [(0, 20), (0, 0), (0, 0)]);
+    }
+
+    #[test]
+    fn the_seconds_after_the_first_hour_are_not_taken_as_good() {
+        let groups = groups();
+        let bad_seconds: Vec<BadSecond> = (0..3600).map(|second| (second, 1, 0)).collect();
+        let a_day = FlowOfRun { groups: &groups, bad_seconds: &bad_seconds, seconds: 86_400.0 };
+        assert_eq!(split(&[a_day])[0].iter().map(|claimed| claimed.lost).sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn seconds_of_a_damaged_file_end_no_program() {
+        assert_eq!(of(&[(u32::MAX, 20, 0), (46, 0, 20), (7, 0, 1)]), [(0, 20), (0, 0), (0, 0)]);
     }
 
     #[test]

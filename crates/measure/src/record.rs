@@ -161,8 +161,8 @@ impl FlowRecord {
     }
 
     /// Compares the deliveries with the offered messages, second by second. Returns `None` if the messages of
-    /// the flow are not due on a clock, if the window has no whole second or more than a million, or if nobody
-    /// knows what arrived.
+    /// the flow are not due on a clock, if nobody knows what arrived, or if the window has no whole second or
+    /// more than a million.
     pub fn settling(&self, window: &Range<Instant>) -> Option<Settling> {
         if !self.info.clocked || self.forward.arrivals_unknown {
             return None;

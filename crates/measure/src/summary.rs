@@ -263,7 +263,7 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramRunSummary>>,
     /// The changes of the path. `None` if it does not change. If it changes more than [`MOST_CHANGES`] times,
-    /// an entry stands for all changes of a group.
+    /// an entry describes all changes of a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Box<PathChanges>>,
 }
@@ -292,7 +292,7 @@ pub struct PathChange {
     /// in the summary of an earlier version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// How many changes the entry stands for. They begin at `from_s`, and end at `until_s`.
+    /// How many changes the entry describes. The first begins at `from_s`, and the last ends at `until_s`.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u64,
 }
@@ -301,7 +301,7 @@ pub struct PathChange {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// Values hold at once.
+    /// Values change at once.
     #[default]
     Step,
     /// Values go to their target in steps.

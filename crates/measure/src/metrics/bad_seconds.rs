@@ -16,9 +16,9 @@ use super::trip::Trip;
 /// are lost, and how many came after the deadline.
 pub type BadSecond = (u32, u32, u32);
 
-/// The seconds of a run are counted up to this one. We chose 3600 because a run of an hour is longer than
-/// nearly all, and the list takes at most 60 kB in summary.json.
-const MOST_SECONDS: u64 = 3600;
+/// Bad messages are counted in this many seconds from the start of a run. We chose 3600 because few runs last
+/// longer than an hour, and the list takes at most 60 kB in summary.json.
+pub(crate) const MOST_SECONDS: u64 = 3600;
 
 /// Counts the bad messages by the second in which they were due.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use crate::summary::Settling;
 
 const SECOND_NS: u64 = Duration::from_secs(1).as_nanos();
 
-/// The most seconds that are compared. No run lasts longer than a million seconds, which is eleven days and a
-/// half, but the times of a capture whose clock was set may be years apart.
+/// The most seconds that are compared. No run lasts longer than a million seconds (11.6 days), but the times
+/// of a capture whose clock was set may be years apart.
 const MOST_SECONDS: usize = 1_000_000;
 
 /// The bits that were offered and delivered in each whole second.

@@ -24,8 +24,8 @@
 //!   better than the leader in the repetitions that both have, because the two may lack different
 //!   repetitions.
 //!
-//! A candidate that is alike, but below the floor that the leader reaches, is distinct: whoever asks for the
-//! floor does not call them equal. It is undecided as long as the interval of its own mean holds the floor.
+//! A candidate that is alike, but below a floor that the leader reaches, is distinct: whoever asks for the
+//! floor does not call the two equal. It is undecided as long as the interval of its mean contains the floor.
 //!
 //! Zero has no part in the rule. A difference that nobody notices is not made an answer by being sure, and
 //! one repetition in twenty that went wrong can move an interval of tiny differences off zero: other seeds
@@ -171,20 +171,12 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure
     let are_bars_sure = samples.iter().filter(needs_bars).all(Sample::is_bar_sure);
     let is_settled = is_rank_sure && are_bars_sure && samples[leader].is_side_of_floor_sure(measure);
 
-    let mut more = None;
-    if outcome == AnswerKind::Undecided {
-        for ((relation, differences), sample) in relations.iter().zip(&differences).zip(&samples) {
-            let Some(differences) = differences.as_ref().filter(|_| *relation == Relation::Undecided) else {
-                continue;
-            };
-            let is_about_floor = differences.relation(SHOWN, measure.tolerance) == Relation::Alike;
-            let needed = match is_about_floor {
-                true => sample.more_needed_for_floor(measure),
-                false => differences.more_pairs_needed(measure.tolerance),
-            };
-            more = more.max(needed);
-        }
-    }
+    let needed =
+        relations.iter().zip(&differences).zip(&samples).filter_map(|((relation, differences), sample)| {
+            let differences = differences.as_ref().filter(|_| *relation == Relation::Undecided)?;
+            sample.more_needed(differences, measure)
+        });
+    let more = if outcome == AnswerKind::Undecided { needed.max() } else { None };
 
     let mut standings = Vec::new();
     for (index, sample) in samples.iter().enumerate() {
@@ -291,8 +283,8 @@ impl Sample {
         high < measure.floor || measure.floor <= low
     }
 
-    /// How a candidate below the floor compares with a usable leader, although it differs by no more than the
-    /// tolerance: the floor tells them apart, as soon as the repetitions decide on which side it is.
+    /// How a candidate with a mean below the floor, and within the tolerance, compares with a usable leader.
+    /// The floor sets the two apart as soon as the whole interval of the candidate's mean is below it.
     fn relation_below_floor(&self, level: f64, measure: &Measure) -> Relation {
         match Resampled::new(&self.figures, measure.possible).map(|resampled| resampled.interval(level)) {
             Some((_, high)) if high < measure.floor => Relation::Distinct,
@@ -300,9 +292,13 @@ impl Sample {
         }
     }
 
-    /// About how many more repetitions would decide on which side of the floor the mean is.
-    fn more_needed_for_floor(&self, measure: &Measure) -> Option<u64> {
-        more_needed(&self.figures, (self.mean - measure.floor).abs())
+    /// About how many more repetitions would decide how the candidate compares with the leader, from which it
+    /// has `differences`. If it is within the tolerance, the side of the floor is what is undecided.
+    fn more_needed(&self, differences: &Differences, measure: &Measure) -> Option<u64> {
+        match differences.relation(SHOWN, measure.tolerance) {
+            Relation::Alike => more_needed(&self.figures, (self.mean - measure.floor).abs()),
+            _ => differences.more_pairs_needed(measure.tolerance),
+        }
     }
 
     /// Whether more repetitions would hardly move the mean up to the floor.
@@ -520,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn one_below_the_floor_is_not_alike_to_a_leader_that_reaches_it() {
+    fn a_candidate_below_the_floor_is_not_alike_to_a_leader_that_reaches_it() {
         let asked = Measure { tolerance: 0.01, floor: 0.999, possible: (0.0, 1.0), cluster_gap: 0.1 };
         let found = |below: BTreeMap<u64, f64>| rank(&[of([0.9999; 20]), below], &[], &asked).unwrap();
         let draw = |mean: f64, own: f64| {

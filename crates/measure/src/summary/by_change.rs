@@ -1,4 +1,4 @@
-//! What of a flow's lost and late messages belongs to the changes of the path, as summary.json has it.
+//! The lost and late messages of a flow that belong to the changes of the path, as summary.json has them.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ pub struct ByChange {
     pub times: u64,
     /// When the first change begins, in s from the start of the run.
     pub first_s: f64,
-    /// When the group is over ([`crate::path_changes::ChangeGroup::until_s`]).
+    /// When the group is over, in s from the start of the run ([`crate::path_changes::ChangeGroup::until_s`]).
     pub until_s: f64,
     /// The lost messages that belong to the group.
     pub lost: u64,
     /// The late messages that belong to the group.
     pub late: u64,
-    /// The seconds of the run in the time of the group.
+    /// The seconds in the time of the group, within the first hour of the run.
     pub seconds: u64,
 }

@@ -50,9 +50,9 @@ pub struct MachineSummary {
     /// The longest of these stops.
     #[serde(default)]
     pub longest_stop_ms: Option<f64>,
-    /// The flows of which the machine made packets late, if it disturbed the repetition in no other way: the
-    /// quantiles of delay that they bear ([`LateFlow::bears`]) still describe the path. Empty in a repetition
-    /// that is valid, or in files of versions that did not write this.
+    /// The flows whose packets the machine made late, if it disturbed the repetition in no other way. The
+    /// quantiles of delay that a flow bears ([`LateFlow::bears`]) still describe the path. Empty in a valid
+    /// repetition, and in files of versions that did not write the list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_flows: Vec<LateFlow>,
 }
