@@ -221,8 +221,8 @@ impl Schedule {
         self.next.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Returns the index of the change that comes next, and whether it begins then. The index is that of no
-    /// change if none comes.
+    /// Returns the index of the next change, and whether it begins then. The index is `usize::MAX` if there
+    /// is no next change.
     pub(crate) fn next_part(&self) -> (usize, bool) {
         let index = self.next.peek().map_or(usize::MAX, |Reverse((_, index))| *index as usize);
         (index, self.changes.get(index).is_some_and(|scheduled| scheduled.part == 0))

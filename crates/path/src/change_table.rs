@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The first line names the columns with their units: one time, and at least one value. Columns are split at
-//! semicolons, tabs, commas or blanks. Where a comma does not split, it is a decimal one. A value holds from
-//! its time on until the next row; times must not go back. A rate of 0 holds all packets. What follows `#` in
-//! a line is a remark. The format is this project's own (chosen): published collections have a header of
+//! semicolons, tabs, commas or blanks. A comma that does not split is a decimal comma. A value holds from its
+//! time on until the next row; times must not go back. A rate of 0 holds all packets. What follows `#` in a
+//! line is a remark. The format is this project's own (chosen): published collections have a header of
 //! their own, or none.
 //!
 //! - A column whose name begins with `up_` or `down_` is about that direction of a path alone.
@@ -144,13 +144,13 @@ const WRITTEN_COLUMNS: [(&str, CellOf); 3] = [
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Quantity {
     Time(TimeColumn),
-    /// Bits a second in one of its unit.
+    /// The column's unit in bit/s.
     Rate(f64),
-    /// Nanoseconds in one of its unit.
+    /// The column's unit in nanoseconds.
     Delay(f64),
-    /// A round trip: nanoseconds in one of its unit.
+    /// A round trip. The column's unit in nanoseconds.
     RoundTrip(f64),
-    /// How many of its unit make a share of 1.
+    /// The number that is a share of 1 in the column's unit.
     Loss(f64),
 }
 
@@ -160,7 +160,7 @@ struct Column {
     /// As the header has it.
     name: String,
     quantity: Quantity,
-    /// `None` is both.
+    /// `None` if it is about both directions.
     direction: Option<Direction>,
     /// The number of rows in which it is empty.
     empty_rows: u64,
@@ -278,7 +278,7 @@ fn doubts(columns: &[Column], clock: &Clock, up: &ChangeRows, down: Option<&Chan
     doubts
 }
 
-/// What stands between two cells of a line.
+/// What separates the cells of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     Char(char),
@@ -408,7 +408,7 @@ impl Column {
 }
 
 impl Quantity {
-    /// Whether both are the same in one unit or another.
+    /// Whether both are the same quantity, perhaps in different units.
     fn is_same(self, other: Self) -> bool {
         let is_delay = |quantity| matches!(quantity, Self::Delay(_) | Self::RoundTrip(_));
         let is_same = core::mem::discriminant(&self) == core::mem::discriminant(&other);

@@ -1,5 +1,5 @@
-//! Follows the changes of links without a packet: what each change finds and what it leaves. For whoever
-//! describes a path before it runs.
+//! Follows the changes of links without sending a packet: the values of a link before and after each change.
+//! Commands that describe a path before it runs use it.
 
 use talkpath_units::{Instant, Seed};
 
@@ -9,21 +9,21 @@ use crate::config::LinkConfig;
 /// What a change does to its link at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeEvent<'a> {
-    /// When.
+    /// When, in the run's time.
     pub at: Instant,
     /// The index of the change in the configuration.
     pub change: usize,
     /// Whether the change, its ramp or its outage begins. Otherwise it is a step of a ramp, or the end of an
     /// outage.
     pub begins: bool,
-    /// The values of the link before. All of them are known.
+    /// The values of the link before. Every field is `Some`.
     pub before: &'a LinkValues,
     /// The values that the link has from then on.
     pub after: &'a LinkValues,
 }
 
 /// Follows `changes` in order of time in a run of this `seed`, as the network makes them, and shows each to
-/// `visit`. It ends at `until`, or after `most` events. Returns whether it came to `until`.
+/// `visit`. Stops at `until`, or after `most` events. Returns whether no event before `until` is left.
 pub fn follow_changes(
     changes: &[Change],
     links: &[&LinkConfig],

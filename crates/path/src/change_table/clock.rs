@@ -14,7 +14,7 @@ use crate::rate_trace::{TraceMistake, quoted};
 /// What the column of times holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TimeColumn {
-    /// Numbers; how many nanoseconds one is.
+    /// Numbers. The unit in nanoseconds.
     Number(f64),
     Date,
 }
@@ -44,11 +44,11 @@ enum FirstTime {
 /// No row is later than this: 11 days and a half, as in scenarios.
 const MOST_NANOS: f64 = 1e15;
 
-/// The units that a column of times may have, and the nanoseconds of one.
+/// The columns of times and their units in nanoseconds.
 const UNITS: [(&str, f64); 4] = [("time_s", 1e9), ("time_ms", 1e6), ("time_us", 1e3), ("time_ns", 1.0)];
 
 /// A time since 1970 of a trace lies in this range of seconds, 1990 to 2100. We chose it because there were
-/// no traces of rates before. In other units no time of this range is within it.
+/// no traces of rates before. A time in this range is outside of it in every other unit.
 const PLAUSIBLE_SECONDS: core::ops::Range<f64> = 631_152_000.0..4_102_444_800.0;
 
 impl Clock {
@@ -120,7 +120,7 @@ impl Clock {
         Ok(nanos((passed * unit / 1e3).round() * 1e3))
     }
 
-    /// Returns from where numbers count of which `number` is the first.
+    /// Returns from which time the numbers of a column count. `number` is the first of the column.
     fn first_number(&mut self, number: f64, unit: f64) -> Result<FirstTime, TraceMistake> {
         let is_plausible = |unit: f64| PLAUSIBLE_SECONDS.contains(&(number * unit / 1e9));
         let other = UNITS.iter().find(|(_, other)| is_plausible(*other)).map(|(name, _)| *name);
@@ -136,13 +136,13 @@ impl Clock {
         if is_plausible(unit) {
             return Ok(FirstTime::Number(number));
         }
-        let found = number.to_string();
+        let found = quoted(&number.to_string());
         let right = other.map_or_else(String::new, |other| {
             format!("; in {other} it is {}: call the column {other}", self.date_of(number, other))
         });
         Err(TraceMistake::NoTimeSince1970 {
             found,
-            year: 1970 + (number * unit / 1e9 / SECONDS_OF_A_YEAR) as u64,
+            year: ((number * unit / 1e9 / SECONDS_OF_A_YEAR) as u64).saturating_add(1970),
             right,
         })
     }

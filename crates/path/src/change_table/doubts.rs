@@ -66,7 +66,7 @@ pub(super) fn times_twice(rows: &[(Duration, LinkValues)]) -> Option<String> {
     ))
 }
 
-/// Says that the rows come in steps which no log has. `None` if they do not. `times` is the column of times.
+/// Says that no log has rows in these steps. `None` if logs have. `times` is the column of times.
 pub(super) fn implausible_steps(rows: &[(Duration, LinkValues)], times: TimeColumn) -> Option<String> {
     let step = regular_step(rows)?;
     if !USUAL_STEPS.contains(&step.as_nanos()) {
@@ -85,10 +85,11 @@ pub(super) fn implausible_steps(rows: &[(Duration, LinkValues)], times: TimeColu
     })
 }
 
-/// We chose 10 s. Logs of a row a second that are read as milliseconds are shorter, up to 2 h 46 min of them.
+/// We chose 10 s. A log with a row a second that is read as milliseconds is shorter, if it has less than 2 h
+/// 46 min.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// We chose 1 ms, a slot of LTE, to 1 h.
+/// In nanoseconds. We chose 1 ms, a subframe of LTE, to 1 h.
 const USUAL_STEPS: core::ops::RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 
 /// Says that the rates are probably in another unit. `unit` is that of the column in bit/s. `None` if they
@@ -144,8 +145,8 @@ pub(super) fn unequal_directions(
     })
 }
 
-/// Says that the delays are probably in another unit. `unit` is how many nanoseconds one of the column is,
-/// and `name` the column's without its unit. `None` if they are plausible.
+/// Says that the delays are probably in another unit. `unit` is that of the column in nanoseconds, and `name`
+/// the column's name without its unit. `None` if the delays are plausible.
 pub(super) fn implausible_delays(rows: &[(Duration, LinkValues)], unit: f64, name: &str) -> Option<String> {
     let largest = rows.iter().filter_map(|(_, values)| values.delay).max()?;
     if largest.is_zero() || USUAL_DELAYS.contains(&(largest.as_nanos() as f64)) {
@@ -199,7 +200,7 @@ fn written(bps: f64) -> String {
     }
 }
 
-/// We chose 1 Mb/s, which 3G has.
+/// In bit/s. We chose 1 Mb/s, which 3G has.
 const SLOW_MEAN: f64 = 1e6;
 /// We chose 300, because cable has 1000 Mb/s down and 20 up, and a wrong unit is a factor of 1000; and 30 the
 /// other way, because no line that is sold is faster up than down.
@@ -211,8 +212,10 @@ const USUAL_DELAYS: core::ops::RangeInclusive<f64> = 1e6..=1e10;
 /// We chose 25 %, with which no call is of use.
 const HIGH_LOSS: f64 = 0.25;
 
+/// The peak downlink rate that 5G has to reach (ITU-R M.2410-0 §4.1).
+/// The peak downlink rate that 5G has to reach (ITU-R M.2410-0 §4.1).
 const FASTEST: Rate = Rate::from_bps(20_000_000_000);
 /// We chose 1 kb/s, below which no modem is.
 const SLOWEST: Rate = Rate::from_bps(1_000);
-/// We chose what access lines have as the rates that are proposed.
+/// The rates in bit/s that a proposal may have. We chose those of access lines.
 const PLAUSIBLE_BPS: core::ops::RangeInclusive<f64> = 1e4..=2e10;

@@ -87,7 +87,7 @@ fn remarks(text: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn dates_are_times_and_one_without_a_zone_is_utc() {
+fn dates_are_times_and_a_date_without_a_zone_is_utc() {
     let text = "time;rate_mbps\n2026-11-29 14:00:00;5\n2026-11-29 14:00:01,5;6\n";
     for text in [text.to_owned(), text.replace(';', " "), text.replace(" 14", "T14").replace(",5", ".5")] {
         let table: ChangeTable = text.parse().unwrap_or_else(|why| panic!("{text}: {why}"));
@@ -127,7 +127,7 @@ fn half_of_a_round_trip_is_the_delay_of_each_direction() {
 }
 
 #[test]
-fn a_decimal_comma_is_one_wherever_a_comma_does_not_separate() {
+fn a_comma_that_does_not_separate_is_a_decimal_comma() {
     let rate = |text: &str| {
         let table: ChangeTable = text.parse().unwrap_or_else(|why| panic!("{text}: {why}"));
         table.directions().0[0].1.rate.clone()
@@ -156,6 +156,10 @@ fn rows_that_are_missing_are_counted_and_the_longest_gap_is_named() {
 fn times_and_rates_in_another_unit_than_their_column_are_doubted_or_refused() {
     let years = mistake("time_ms rate_mbps\n1700000000000000 5\n");
     assert!(years.contains("in the year 55839; in time_us it is 2023-11-14T22:13:20Z"), "{years}");
+    let never = mistake(&format!("time_s rate_mbps\n1{} 5\n", "0".repeat(300)));
+    assert!(never.starts_with("line 2: found 1000") && never.len() < 200, "{never}");
+    let never = mistake(&format!("time_s rate_mbps\n1{} 5\n", "0".repeat(300)));
+    assert!(never.starts_with("line 2: found 1000") && never.len() < 200, "{never}");
     let early = mistake("time_ns rate_mbps\n1700000000000000 5\n");
     assert!(early.contains("in the year 1970; in time_us"), "{early}");
     assert!(remarks("time_us rate_mbps\n1700000000 5\n").0[0].contains("in time_s is a time since 1970"));
