@@ -206,6 +206,7 @@ impl Merging<'_> {
                 // In a plan that has grown every default is written out, so only the first plan knows which
                 // queues the user left to the program.
                 assumed_queues: demanded.understood.assumed_queues.clone(),
+                links_of_cells: links_of_cells(plan),
             },
             ..summary_of_runs(&plan.name, Vec::new())
         };
@@ -321,6 +322,14 @@ pub(crate) fn summary_so_far(plan: &Plan, in_memory: &PartsInMemory) -> Summary 
     let assumed_queues = plan.understood.assumed_queues.clone();
     let understood = Understood { assumed_queues, ..Understood::default() };
     Summary { program: program_of(plan), understood, ..summary_of_runs(&plan.name, runs) }
+}
+
+/// The names of the links that are in a phone's cell, in any cell of the sweep.
+fn links_of_cells(plan: &Plan) -> Vec<String> {
+    let links = plan.cells.iter().flat_map(|cell| &cell.scenario.links);
+    let names: BTreeSet<&String> =
+        links.filter(|link| link.config.cellular.is_some()).map(|link| &link.name).collect();
+    names.into_iter().cloned().collect()
 }
 
 /// Describes the program of the user, if the plan has one whose end is a result.

@@ -121,6 +121,9 @@ pub struct Understood {
     /// how large the queue is: the default of 1000 packets, or what `compare --line` assumes.
     #[serde(default)]
     pub assumed_queues: Vec<String>,
+    /// The names of the links that are in a phone's cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links_of_cells: Vec<String>,
 }
 
 impl Understood {

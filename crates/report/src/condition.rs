@@ -26,6 +26,8 @@ pub(crate) struct Condition<'a> {
     /// The links whose queue has the default size
     /// ([`talkpath_measure::summary::Understood::assumed_queues`]).
     pub assumed_queues: &'a [String],
+    /// The links that are in a phone's cell ([`talkpath_measure::summary::Understood::links_of_cells`]).
+    pub links_of_cells: &'a [String],
 }
 
 /// A flow, or a group of copies, that runs at the same time as a compared flow.
@@ -61,6 +63,7 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
             cells: vec![cell],
             is_valid: summary.valid,
             assumed_queues: &summary.understood.assumed_queues,
+            links_of_cells: &summary.understood.links_of_cells,
         });
     }
     shorten_labels(&mut conditions, flow);
@@ -121,6 +124,15 @@ impl Condition<'_> {
         let kinds = self.cells.iter().filter_map(|cell| Some(cell.delay_kind(cell.resolve(flow)?)));
         // The round trip is the least of the enum.
         kinds.min().unwrap_or(DelayKind::OneWay)
+    }
+
+    /// Why no router helps against the queue of `link`, if the link is in a phone's cell. Else empty.
+    pub(crate) fn queue_of_cell(&self, link: &str) -> &'static str {
+        if self.links_of_cells.iter().any(|of_cell| of_cell == link) {
+            " It is the cell's own queue: its rate changes with the other users, so a router before it has no rate to shape to."
+        } else {
+            ""
+        }
     }
 
     /// The kind of figure that `flow` is judged by. Returns `None` if the flow is not judged in any cell.

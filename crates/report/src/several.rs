@@ -179,6 +179,7 @@ fn join_understood(parts: &[RunPart]) -> Understood {
         losses: distinct_remarks(|understood| &understood.losses),
         fragments: distinct_remarks(|understood| &understood.fragments),
         assumed_queues: distinct_remarks(|understood| &understood.assumed_queues),
+        links_of_cells: distinct_remarks(|understood| &understood.links_of_cells),
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Begin to read with [`flows`].
 
+mod changes_tried;
 mod comparison;
 mod machine;
 mod titles;
@@ -18,6 +19,7 @@ use talkpath_measure::figures::{FLOW, GROUP, LINK, Scale};
 use talkpath_measure::judge::{Receiver, judge};
 use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, JudgedBy, LinkSummary, RunSummary};
 
+pub(crate) use self::changes_tried::{WHAT_WAS_TRIED, changes_tried};
 pub(crate) use self::comparison::ComparisonTables;
 pub(crate) use self::machine::{machine, machine_line};
 use self::titles::{Holds, OWN_RECEIVER, OpeningColumn, both_outcomes, opening_columns, short_name};

@@ -184,6 +184,10 @@ impl<'a> Comparison<'a> {
             }
             self.answers.add_answer(verdict, &labels.join(", "));
             self.answers.add_empty_line();
+            if let Some(grid) = tables::changes_tried(verdict) {
+                self.answers.add_title(tables::WHAT_WAS_TRIED);
+                self.answers.add_grid(&grid);
+            }
         }
     }
 

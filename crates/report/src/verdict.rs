@@ -44,6 +44,7 @@ use talkpath_measure::summary::{Answer, AnswerKind, Comparison, JudgedBy, Judged
 pub(crate) use self::cause::{Cause, wait};
 pub(crate) use self::ranked::{MOS_CLUSTER_GAP, SHARE_CLUSTER_GAP, cluster_gap, measure};
 use self::ranked::{RankedTransports, mean};
+pub(crate) use self::variant::ChangeRow;
 use self::variant::SizeTried;
 pub use self::words::HOPELESS;
 pub(crate) use self::writing::{FigureStyle, figure_style, rule};
@@ -113,6 +114,8 @@ pub(crate) struct Verdict {
     /// The sizes of an assumed queue that were tried, from the smallest to the largest. Empty if no other
     /// size was tried.
     sizes_tried: Vec<SizeTried>,
+    /// What was tried to make the flow usable, and before it what was asked for. Empty if nothing was tried.
+    pub changes_tried: Vec<ChangeRow>,
     /// Whether the cells of this condition are a variant of another condition.
     pub is_variant: bool,
     /// Whether the run is valid. A run that is not valid gives no answer.
@@ -357,6 +360,11 @@ impl Verdict {
         let Answer { line, why, neighbours, .. } = &self.answer;
         let lines = [Some(line), Some(why), neighbours.as_ref()];
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
+    }
+
+    /// The leader's median delay in ms, if the flow is judged by its share in time.
+    fn delay_beside_share(&self) -> Option<f64> {
+        self.leader_delay_ms.filter(|_| self.judged_by == JudgedBy::InTime)
     }
 
     /// The standing of the cell with index `cell` in the condition. `None` if the cell was not ranked.

@@ -117,6 +117,12 @@ pub struct Cure {
 pub struct TriedChange {
     /// The scenario's keys and their values.
     pub change: BTreeMap<String, serde_json::Value>,
+    /// The change in words: `with fq_codel on the uplink`.
+    #[serde(default)]
+    pub what: String,
+    /// Who can make the change: `the router`. `None` if that is known without a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
     /// Whether the flow is usable with the change. `None` if that depends on the receiver.
     pub usable: Option<bool>,
     /// The transports that are best with the change.
@@ -127,4 +133,11 @@ pub struct TriedChange {
     /// The share in time of the best transport. `None` if the flow is judged by another figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_time: Option<f64>,
+    /// The median delay of the best transport in ms, as the flow is judged: round trip or one way. `None` if
+    /// the flow is not judged by its share in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<f64>,
+    /// The goodput in bit/s of each other flow, or group of copies, beside the best transport.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others_bps: BTreeMap<String, f64>,
 }

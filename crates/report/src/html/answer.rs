@@ -8,6 +8,7 @@ use super::cells::DETAILED_CELLS;
 use crate::number::glued;
 use crate::rated::bursts_sentence;
 use crate::sweep::Sweep;
+use crate::tables::{WHAT_WAS_TRIED, changes_tried};
 use crate::usable::{conversations, receivers_decide};
 use crate::verdict::{JudgedFlow, Verdict};
 use crate::view::{CellView, is_copy};
@@ -59,6 +60,7 @@ pub(super) fn answer_in_full(verdict: &Verdict, label: &str) -> Markup {
                 p.more { (glued(line)) }
             }
         }
+        @if let Some(grid) = changes_tried(verdict) { (grid.html(WHAT_WAS_TRIED)) }
     }
 }
 

@@ -130,6 +130,7 @@ impl<'a> RankedTransports<'a> {
             leader_delay_ms,
             delay_words,
             sizes_tried: Vec::new(),
+            changes_tried: Vec::new(),
             is_variant: false,
             is_valid: self.condition.is_valid,
             ranking: self.ranking,

@@ -19,11 +19,11 @@ use talkpath_measure::summary::{Cure, JudgedBy, TriedChange};
 use super::Verdict;
 use super::cause::link_words;
 use super::words;
-use crate::condition::Condition;
+use crate::condition::{Condition, OtherFlow};
 use crate::display::discipline;
 use crate::metric::Metric;
-use crate::number::{counted, fixed, ms};
-use crate::view::{CellView, plain};
+use crate::number::{counted, ms};
+use crate::view::plain;
 
 /// The congestion control that aims at a short queue (draft-cardwell-iccrg-bbr-congestion-control-00 §2).
 pub(super) const SHORT_QUEUES: &str = "bbr";
@@ -52,6 +52,7 @@ pub(super) fn add_variants(verdicts: &mut [Option<Box<Verdict>>], conditions: &[
         let base_queue = conditions[base].common(flow);
         if let Some(verdict) = verdicts[base].as_deref_mut() {
             verdict.sizes_tried = sizes_tried(&results, verdict, &base_queue);
+            verdict.changes_tried = rows(&results, verdict, &conditions[base], flow);
             add_to_answer(results, verdict);
         }
     }
@@ -131,36 +132,53 @@ impl Change {
         matches!(self, Self::HalfTheQueue | Self::FourTimesTheQueue | Self::OtherSize(_))
     }
 
-    /// The change as the beginning of a sentence: `With fq_codel on the uplink`. `shaped_to` is the rate of a
-    /// router before the line.
-    fn words(self, key: &str, value: &Value, shaped_to: Option<&Value>) -> String {
+    /// The change after "with" or "without": `fq_codel on the uplink`. `shaped_to` is the rate of a router
+    /// before the line.
+    fn name(self, key: &str, value: &Value, shaped_to: Option<&Value>) -> String {
         let bits = |value: &Value| plain(value).replace("bps", "b/s");
         match self {
             Self::FqCodel => {
                 let shaped = shaped_to.map_or_else(String::new, |rate| format!(", shaped to {}", bits(rate)));
-                format!("With fq_codel on {}{shaped}", queue_words(key))
+                format!("fq_codel on {}{shaped}", queue_words(key))
             }
             Self::Held => {
                 let rate = value.get("rate").map(bits).unwrap_or_default();
-                format!("With the flow {} held to {rate}", flow_of(key))
+                format!("the flow {} held to {rate}", flow_of(key))
             }
-            Self::ShortQueues => format!("With {SHORT_QUEUES} for the flow {}", flow_of(key)),
-            Self::LeftOut => format!("Without the flow {}", flow_of(key)),
-            Self::HalfTheQueue => format!("With half of the queue of {}", queue_words(key)),
-            Self::FourTimesTheQueue => format!("With four times the queue of {}", queue_words(key)),
-            Self::OtherSize(_) => format!("With another queue of {}", queue_words(key)),
+            Self::ShortQueues => format!("{SHORT_QUEUES} for the flow {}", flow_of(key)),
+            Self::LeftOut => format!("the flow {}", flow_of(key)),
+            Self::HalfTheQueue => format!("half of the queue of {}", queue_words(key)),
+            Self::FourTimesTheQueue => format!("four times the queue of {}", queue_words(key)),
+            Self::OtherSize(_) => format!("another queue of {}", queue_words(key)),
         }
     }
 
-    /// Who can make the change, and how, in brackets. Empty if there is nothing to say.
-    const fn who(self, is_shaped: bool) -> &'static str {
+    const fn preposition(self) -> &'static str {
+        match self {
+            Self::LeftOut => "without",
+            _ => "with",
+        }
+    }
+
+    /// Who can make the change. `None` if that is known without a word.
+    const fn who(self, is_shaped: bool) -> Option<&'static str> {
+        match self {
+            Self::FqCodel if is_shaped => Some("the router"),
+            Self::Held => Some("the program that sends it"),
+            Self::ShortQueues => Some("the machine that sends it"),
+            _ => None,
+        }
+    }
+
+    /// [`Self::who`] with how it is done.
+    const fn who_and_how(self, is_shaped: bool) -> Option<&'static str> {
         match self {
             Self::FqCodel if is_shaped => {
-                " (in the router, at 95 % of the line's rate; the whole rate needs a modem that has it)"
+                Some("in the router, at 95 % of the line's rate; the whole rate needs a modem that has it")
             }
-            Self::Held => " (a limit in the program that sends it)",
-            Self::ShortQueues => " (a setting of the machine that sends it)",
-            _ => "",
+            Self::Held => Some("a limit in the program that sends it"),
+            Self::ShortQueues => Some("a setting of the machine that sends it"),
+            _ => None,
         }
     }
 }
@@ -225,26 +243,27 @@ impl VariantIndex {
 /// How the flow fares with a change.
 struct VariantResult {
     change: Change,
-    /// The change as the beginning of a sentence.
-    words: String,
-    /// Who can make it, in brackets. May be empty.
-    who: &'static str,
-    /// What the flow gets whose sender the change is about, in a sentence. `None` of other changes.
-    changed_flow: Option<String>,
+    /// See [`Change::name`].
+    name: String,
+    who: Option<&'static str>,
+    who_and_how: Option<&'static str>,
     /// What `summary.json` says of it.
     tried: TriedChange,
     outcome: Outcome,
     /// The judged figure of the leader in words: `MOS 4.36`.
     figure: String,
+    /// The judged figure of the leader.
+    mean: f64,
+    /// The best transports by name.
+    best_by_name: String,
     /// The best transports that reach the floor, with their figures.
     best_with_figures: String,
-    /// What the other flows get, in words. `None` if there are no other flows.
-    neighbours: Option<String>,
-    /// The median delay of the leader, if the flow is judged by its share in time: `a p50 round trip of 25.0
-    /// ms`.
-    delay: Option<String>,
-    /// The same delay in ms, with its name.
+    /// The name of the leader's median delay, if the flow is judged by its share in time: `round trip`.
+    delay_name: &'static str,
+    /// That delay in ms.
     delay_ms: Option<f64>,
+    /// The goodput in bit/s of each other flow, or group of copies, beside the leader.
+    others: BTreeMap<String, f64>,
 }
 
 /// A change that was tried.
@@ -253,12 +272,6 @@ struct Tried {
     key: String,
     value: Value,
     shaped_to: Option<Value>,
-}
-
-/// Says what a flow gets in a cell: `The flow upload then gets 7.998 Mb/s.`
-fn gets(cell: &CellView<'_>, flow: &str) -> Option<String> {
-    let goodput = cell.value(flow, Metric::GOODPUT)?;
-    Some(format!("The flow {flow} then gets {} Mb/s.", fixed(Some(goodput / 1e6), 3)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -272,21 +285,20 @@ enum Outcome {
 impl VariantResult {
     fn new(verdict: &Verdict, tried: Tried, condition: &Condition<'_>, flow: &str) -> Self {
         let Tried { change, key, value, shaped_to } = tried;
-        let delay_name = condition.delay_kind(flow).name();
-        let who = change.who(shaped_to.is_some());
-        let changed_flow = match change {
-            Change::Held | Change::ShortQueues => gets(&condition.cells[verdict.leader_cell], flow_of(&key)),
-            _ => None,
-        };
         let leader = &verdict.ranking.standings[verdict.ranking.leader];
         let outcome = Outcome::new(verdict);
-        let words = change.words(&key, &value, shaped_to.as_ref());
-        let delay_ms = verdict.leader_delay_ms.filter(|_| verdict.judged_by == JudgedBy::InTime);
+        let name = change.name(&key, &value, shaped_to.as_ref());
+        let who = change.who(shaped_to.is_some());
+        let who_and_how = change.who_and_how(shaped_to.is_some());
+        let delay_ms = verdict.delay_beside_share();
+        let others = others(verdict, condition, flow);
         let mut changed: BTreeMap<String, Value> =
             shaped_to.and_then(|rate| Some((rate_key(&key)?, rate))).into_iter().collect();
         changed.insert(key, value);
         let tried = TriedChange {
             change: changed,
+            what: format!("{} {name}", change.preposition()),
+            who: who.map(str::to_owned),
             usable: match outcome {
                 Outcome::Usable => Some(true),
                 Outcome::Unusable => Some(false),
@@ -295,41 +307,114 @@ impl VariantResult {
             best: verdict.answer.best.clone(),
             mos: (verdict.judged_by == JudgedBy::Mos).then_some(leader.mean),
             in_time: (verdict.judged_by == JudgedBy::InTime).then_some(leader.mean),
+            delay_ms,
+            others_bps: others.clone(),
         };
         Self {
             figure: words::figure(verdict.judged_by, verdict.floor, leader),
+            mean: leader.mean,
+            best_by_name: verdict.best_by_name.clone(),
             best_with_figures: verdict.best_with_figures.clone(),
-            neighbours: verdict.answer.neighbours.clone(),
-            delay: delay_ms.map(|delay| format!("a p50 {delay_name} of {}", ms(delay))),
+            delay_name: condition.delay_kind(flow).name(),
             delay_ms,
+            others,
             change,
-            words,
+            name,
             who,
-            changed_flow,
+            who_and_how,
             tried,
             outcome,
         }
     }
 
-    /// The result of the change that cures: `With fq_codel on the uplink it is usable, best over UDP.`
-    fn as_cure(&self) -> String {
-        let Self { words, who, .. } = self;
-        let delay = self.delay.as_ref().map_or_else(String::new, |delay| format!(", with {delay}"));
-        let gets = self.changed_flow.as_ref().map_or_else(String::new, |gets| format!(" {gets}"));
-        format!("{words}{who} it is usable{delay}, best over {}.{gets}", self.best_with_figures)
+    /// The change as the beginning of a sentence: `With fq_codel on the uplink`.
+    fn beginning(&self) -> String {
+        upper_first(&format!("{} {}", self.change.preposition(), self.name))
     }
 
-    /// The result of any other change.
+    /// The result of the change that cures: `With fq_codel on the uplink it is usable, best over UDP.`
+    fn as_cure(&self) -> String {
+        let who = self.who_and_how.map_or_else(String::new, |who| format!(" ({who})"));
+        let delay = |delay_ms| format!(", with a p50 {} of {}", self.delay_name, ms(delay_ms));
+        let delay = self.delay_ms.map_or_else(String::new, delay);
+        format!("{}{who} it is usable{delay}, best over {}.", self.beginning(), self.best_with_figures)
+    }
+
+    /// The result of any other change: `With fq_codel on the uplink it is not usable: MOS 2.50 at best.`
     fn sentence(&self) -> String {
-        let Self { words, who, figure, .. } = self;
-        let delay = self.delay.as_ref().map_or_else(String::new, |delay| format!("{delay}, and "));
-        let gets = self.changed_flow.as_ref().map_or_else(String::new, |gets| format!(" {gets}"));
+        let (beginning, figure) = (self.beginning(), &self.figure);
+        let delay = |delay_ms| format!("a p50 {} of {}, and ", self.delay_name, ms(delay_ms));
+        let delay = self.delay_ms.map_or_else(String::new, delay);
         match self.outcome {
-            Outcome::Usable => format!("{words}{who} it is usable: {delay}{figure} at best.{gets}"),
-            Outcome::Unusable => format!("{words}{who} it is not usable: {delay}{figure} at best.{gets}"),
-            Outcome::DependsOnReceiver => format!("{words}{who} it depends on the receiver."),
+            Outcome::Usable => format!("{beginning} it is usable: {delay}{figure} at best."),
+            Outcome::Unusable => format!("{beginning} it is not usable: {delay}{figure} at best."),
+            Outcome::DependsOnReceiver => format!("{beginning} it depends on the receiver."),
         }
     }
+}
+
+/// A row of the table of what was tried: what was asked for, or a change.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangeRow {
+    /// The change: `fq_codel on the uplink, shaped to 9.5 Mb/s`.
+    pub what: String,
+    /// Who can make it. Empty if that is known without a word.
+    pub who: &'static str,
+    pub usable: &'static str,
+    /// The judged figure of the best transport.
+    pub figure: f64,
+    /// The name of its median delay: `round trip`.
+    pub delay_name: &'static str,
+    /// That delay in ms. `None` if the flow is not judged by its share in time.
+    pub delay_ms: Option<f64>,
+    /// The best transports by name.
+    pub best: String,
+    /// The goodput in bit/s of each other flow, or group of copies, beside the best transport.
+    pub others_bps: BTreeMap<String, f64>,
+}
+
+/// The rows of `results` but the sizes of a queue, and before them that of the base. Empty if there is
+/// nothing but sizes.
+fn rows(results: &[VariantResult], base: &Verdict, condition: &Condition<'_>, flow: &str) -> Vec<ChangeRow> {
+    let row = |result: &VariantResult| ChangeRow {
+        what: match result.change {
+            Change::LeftOut => format!("without {}", result.name),
+            _ => result.name.clone(),
+        },
+        who: result.who.unwrap_or_default(),
+        usable: result.outcome.word(),
+        figure: result.mean,
+        delay_name: result.delay_name,
+        delay_ms: result.delay_ms,
+        best: result.best_by_name.clone(),
+        others_bps: result.others.clone(),
+    };
+    let mut rows: Vec<_> = results.iter().filter(|result| !result.change.is_size()).map(row).collect();
+    if !rows.is_empty() {
+        let base = ChangeRow {
+            what: "as it is".to_owned(),
+            who: "",
+            usable: Outcome::new(base).word(),
+            figure: base.ranking.standings[base.ranking.leader].mean,
+            delay_name: condition.delay_kind(flow).name(),
+            delay_ms: base.delay_beside_share(),
+            best: base.best_by_name.clone(),
+            others_bps: others(base, condition, flow),
+        };
+        rows.insert(0, base);
+    }
+    rows
+}
+
+/// The goodput in bit/s of each other flow, or group of copies, beside the leader.
+fn others(verdict: &Verdict, condition: &Condition<'_>, flow: &str) -> BTreeMap<String, f64> {
+    let cell = &condition.cells[verdict.leader_cell];
+    let goodput = |other| match other {
+        OtherFlow::Single(name) => Some((cell.value(&name, Metric::GOODPUT)?, name)),
+        OtherFlow::Copies { group, .. } => Some((cell.value(&group, Metric::Group("goodput_bps"))?, group)),
+    };
+    let found = condition.other_flows_by_group(flow).into_iter().filter_map(goodput);
+    found.map(|(goodput, name)| (name, goodput)).collect()
 }
 
 impl Outcome {
@@ -341,41 +426,48 @@ impl Outcome {
             _ => Self::Usable,
         }
     }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Usable => "yes",
+            Self::Unusable => "no",
+            Self::DependsOnReceiver => "depends on the receiver",
+        }
+    }
 }
 
 /// Adds the results to the answer of their base. The first cure that helps belongs to the answer's first
-/// line, and all others to its reasons.
-fn add_to_answer(mut results: Vec<VariantResult>, verdict: &mut Verdict) {
+/// line. If none helps, the reasons have the best, and always the sizes of a queue.
+fn add_to_answer(results: Vec<VariantResult>, verdict: &mut Verdict) {
     let answer = &mut verdict.answer;
     answer.tried = results.iter().map(|result| result.tried.clone()).collect();
     if let Some(without) = results.iter().find(|result| result.change == Change::LeftOut)
         && let Some(delay_ms) = without.delay_ms
         && let Some(words) = &verdict.delay_words
     {
-        let both = format!("{words} ({} {})", ms(delay_ms), lower_first(&without.words));
+        let both = format!("{words} ({} without {})", ms(delay_ms), without.name);
         answer.line = answer.line.replacen(words, &both, 1);
     }
-    let helps = |result: &VariantResult| result.change.is_cure() && result.outcome == Outcome::Usable;
-    if let Some(first) = results.iter().position(helps) {
-        let cure = results.remove(first);
+    let mut reasons = Vec::new();
+    let cures = || results.iter().filter(|result| result.change.is_cure());
+    if let Some(cure) = cures().find(|result| result.outcome == Outcome::Usable) {
         answer.line = format!("{} {}", answer.line, cure.as_cure());
         if !answer.why.is_empty() {
             answer.why = format!("Without it: {}", answer.why);
         }
-        let with_cure =
-            cure.neighbours.map(|lines| lines.replace("Beside ", &format!("{}, beside ", cure.words)));
-        answer.neighbours = match (answer.neighbours.take(), with_cure) {
-            (Some(without_cure), Some(with_cure)) => Some(format!("{without_cure} {with_cure}")),
-            (without_cure, with_cure) => without_cure.or(with_cure),
-        };
-        let TriedChange { change, best, mos, in_time, .. } = cure.tried;
+        let TriedChange { change, best, mos, in_time, .. } = cure.tried.clone();
         answer.cure = Some(Cure { change, best, mos, in_time });
+    } else {
+        // The first of those with the best figure.
+        let best = cures().rev().max_by(|a, b| a.mean.total_cmp(&b.mean));
+        reasons.extend(best.map(VariantResult::sentence));
     }
     // A search for the size at which the answer turns says more than two sizes.
     let turn = turn_of_size(&verdict.sizes_tried);
-    results.retain(|result| turn.is_none() || !result.change.is_size());
-    let sentences = results.iter().map(VariantResult::sentence).chain(turn);
-    for sentence in sentences {
+    let sizes = results.iter().filter(|result| turn.is_none() && result.change.is_size());
+    reasons.extend(sizes.map(VariantResult::sentence));
+    reasons.extend(turn);
+    for sentence in reasons {
         answer.why = format!("{} {sentence}", answer.why).trim_start().to_owned();
     }
 }
@@ -439,9 +531,9 @@ fn turn_of_size(sizes: &[SizeTried]) -> Option<String> {
     })
 }
 
-fn lower_first(text: &str) -> String {
+fn upper_first(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_lowercase(), letters.as_str()))
+    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
 /// The key of the rate of the link whose queue has the key `queue_key`.

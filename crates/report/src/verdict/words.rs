@@ -249,7 +249,11 @@ impl RankedTransports<'_> {
         let waits = self.join_values(&waits, ms).unwrap_or_default();
         let is_assumed = self.condition.assumed_queues.iter().any(|assumed| assumed == link);
         let assumption = if is_assumed { ASSUMED_QUEUE } else { "" };
-        format!("Packets wait {waits} in the queue of {} ({discipline}){assumption}.", link_words(link))
+        let of_cell = self.condition.queue_of_cell(link);
+        format!(
+            "Packets wait {waits} in the queue of {} ({discipline}){assumption}.{of_cell}",
+            link_words(link)
+        )
     }
 
     /// Says in which figures the transports differ, if one of them is usable.
