@@ -35,7 +35,7 @@ pub(crate) fn name(streams: &[Stream<'_>]) -> Vec<FlowName> {
         conversations += 1;
         let conversation = format!("call-{conversations}");
         let later = (index + 1..streams.len()).filter(|other| names[*other].is_none());
-        let other = other_direction(&call, later.filter_map(|other| Some((other, calls[other]?))));
+        let other = other_direction(&call, &later.filter_map(|other| Some((other, calls[other]?))));
         names[index] = Some(match other {
             Some(_) => FlowName { name: format!("{conversation}-up"), conversation: conversation.clone() },
             None => FlowName::alone(conversation.clone()),
@@ -51,7 +51,7 @@ pub(crate) fn name(streams: &[Stream<'_>]) -> Vec<FlowName> {
 /// usually sends RTP from the port at which it receives it (RFC 4961), but it need not. If no call has these
 /// ports, the other direction is the only call from the one host to the other at that time, provided that
 /// `call` is the only call the opposite way.
-fn other_direction(call: &Call, later: impl Iterator<Item = (usize, Call)> + Clone) -> Option<usize> {
+fn other_direction(call: &Call, later: &(impl Iterator<Item = (usize, Call)> + Clone)) -> Option<usize> {
     let beside = || later.clone().filter(|(_, other)| other.overlaps(call));
     let reverse = beside().find(|(_, other)| other.from == call.to && other.to == call.from);
     if let Some((index, _)) = reverse {
@@ -105,7 +105,7 @@ mod tests {
 
     /// The index of the other direction of `call` among `later`.
     fn among(call: &Call, later: &[Call]) -> Option<usize> {
-        other_direction(call, later.iter().copied().enumerate())
+        other_direction(call, &later.iter().copied().enumerate())
     }
 
     #[test]
