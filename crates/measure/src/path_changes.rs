@@ -204,7 +204,6 @@ impl Counted {
     }
 
     /// Whether the group claims what is in its time.
-    /// Whether the group claims what is in its time.
     fn is_to_blame(&self) -> bool {
         let Self { inside, inside_s, outside, outside_s } = *self;
         // Without a second outside nothing can be compared.
@@ -261,19 +260,6 @@ mod tests {
         assert_eq!(of(&everywhere), [(0, 0); 3]);
         assert_eq!(of(&[(45, 9, 0)]), [(0, 0); 3], "too few");
         assert_eq!(of(&[(10, 50, 0)]), [(0, 0); 3], "it came before");
-    }
-
-    #[test]
-    fn the_seconds_after_the_first_hour_are_not_taken_as_good() {
-        let groups = groups();
-        let bad_seconds: Vec<BadSecond> = (0..3600).map(|second| (second, 1, 0)).collect();
-        let a_day = FlowOfRun { groups: &groups, bad_seconds: &bad_seconds, seconds: 86_400.0 };
-        assert_eq!(split(&[a_day])[0].iter().map(|claimed| claimed.lost).sum::<u64>(), 0);
-    }
-
-    #[test]
-    fn seconds_of_a_damaged_file_end_no_program() {
-        assert_eq!(of(&[(u32::MAX, 20, 0), (46, 0, 20), (7, 0, 1)]), [(0, 20), (0, 0), (0, 0)]);
     }
 
     #[test]

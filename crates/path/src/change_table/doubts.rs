@@ -213,7 +213,6 @@ const USUAL_DELAYS: core::ops::RangeInclusive<f64> = 1e6..=1e10;
 const HIGH_LOSS: f64 = 0.25;
 
 /// The peak downlink rate that 5G has to reach (ITU-R M.2410-0 §4.1).
-/// The peak downlink rate that 5G has to reach (ITU-R M.2410-0 §4.1).
 const FASTEST: Rate = Rate::from_bps(20_000_000_000);
 /// We chose 1 kb/s, below which no modem is.
 const SLOWEST: Rate = Rate::from_bps(1_000);

@@ -158,8 +158,6 @@ fn times_and_rates_in_another_unit_than_their_column_are_doubted_or_refused() {
     assert!(years.contains("in the year 55839; in time_us it is 2023-11-14T22:13:20Z"), "{years}");
     let never = mistake(&format!("time_s rate_mbps\n1{} 5\n", "0".repeat(300)));
     assert!(never.starts_with("line 2: found 1000") && never.len() < 200, "{never}");
-    let never = mistake(&format!("time_s rate_mbps\n1{} 5\n", "0".repeat(300)));
-    assert!(never.starts_with("line 2: found 1000") && never.len() < 200, "{never}");
     let early = mistake("time_ns rate_mbps\n1700000000000000 5\n");
     assert!(early.contains("in the year 1970; in time_us"), "{early}");
     assert!(remarks("time_us rate_mbps\n1700000000 5\n").0[0].contains("in time_s is a time since 1970"));
