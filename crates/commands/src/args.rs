@@ -405,10 +405,6 @@ pub struct CompareArgs {
     /// geo-satellite and transatlantic (default: home-adsl)
     #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE", env = "TALKPATH_PATH")]
     pub path: Option<String>,
-    /// Your line by its download and upload in Mb/s, and its one-way delay if you know it: 50/10 or
-    /// 50/10/20ms. What is assumed is printed. --up and --down describe a line in full
-    #[arg(help_heading = heading::PATH, long, value_name = "DOWN/UP[/DELAY]", value_parser = OwnLine::parse, conflicts_with_all = ["up", "down"])]
-    pub line: Option<OwnLine>,
     #[command(flatten)]
     pub links: LinkArgs,
     #[command(flatten)]

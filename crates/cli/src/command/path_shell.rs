@@ -178,7 +178,7 @@ fn tell_not_started(ended: Ended, command: &CommandLine, terminal: Terminal) {
 fn run_far_end(args: &ShellArgs, pair: &PairName, terminal: Terminal) -> Result<(), Failure> {
     if let Some(option) = args.option_of_near_end() {
         return Err(not_run(Failure::Usage(format!(
-            "{option} belongs to the shell that makes the path: give it a path too (--path, or --up and --down), or leave \
+            "{option} belongs to the shell that makes the path: give it a path too (--path, --line, or --up and --down), or leave \
              it out to join the far end of the pair {pair}"
         ))));
     }

@@ -60,6 +60,26 @@ fn sizes(bench: &Bench, end: &str) -> Vec<u32> {
 }
 
 #[test]
+fn a_line_by_its_tariff_is_the_path_of_a_shell_and_another_form_is_refused() {
+    let bench = Bench::new();
+    let refused = Seen::of(shell(&bench, &["--line", "50"]).output().unwrap());
+    assert!(
+        refused.err.contains("DOWNLOAD/UPLOAD[/DELAY]") && refused.err.contains("50/10/20ms"),
+        "{}",
+        refused.err
+    );
+    let refused =
+        Seen::of(shell(&bench, &["--line", "50/10", "--path", "lte", "--", "true"]).output().unwrap());
+    assert!(refused.err.contains("--line with --path: a line is a path of its own"), "{}", refused.err);
+    let Some(seen) = run(&bench, &["--line", "50/10", "--", "true"]) else { return };
+    assert_eq!(seen.code, Some(0), "{}", seen.err);
+    let says = "--line 50/10: assumed a delay of 12ms each way and queues of 250ms up and 100ms down";
+    assert!(seen.err.split_whitespace().collect::<Vec<_>>().join(" ").contains(says), "{}", seen.err);
+    let summary = read_json(&bench.only_run().join("summary.json"));
+    assert_eq!(summary["understood"]["assumed_queues"], serde_json::json!(["up", "down"]));
+}
+
+#[test]
 fn the_exit_code_is_the_commands_and_ours_if_that_is_0() {
     let bench = Bench::new();
     let Some(seen) = run(&bench, &["--path", "lan", "--", "sh", "-c", "echo out; exit 7"]) else { return };

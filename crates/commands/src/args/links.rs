@@ -4,11 +4,15 @@ use clap::Args;
 use talkpath_scenario::Setting;
 
 use super::mos::{self, Share};
-use super::{OwnLink, heading, quoted};
+use super::{OwnLine, OwnLink, heading, quoted};
 
 /// Flags that describe the links of a path, or change them.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
+    /// Your line by its download and upload in Mb/s, and its one-way delay if you know it: 50/10 or
+    /// 50/10/20ms. What is assumed is printed. --up and --down describe a line in full
+    #[arg(help_heading = heading::PATH, long, value_name = "DOWN/UP[/DELAY]", value_parser = OwnLine::parse, conflicts_with_all = ["up", "down"])]
+    pub line: Option<OwnLine>,
     /// The upload of your line: its rate, its one-way delay and its queue, as in 10Mbps/15ms/256kB or
     /// 10Mbps/15ms/fq_codel (default: a drop-tail queue of 1000 packets)
     #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
@@ -25,7 +29,7 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// Returns the flags that the user gave, each with its value.
+    /// Returns the flags that describe the links, each with its value. `--line` is two of them.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let flags = [
             ("--up", self.up.as_ref().map(OwnLink::to_string)),

@@ -10,8 +10,8 @@ use talkpath_experiment::place::Versions;
 use talkpath_scenario::{ComparedWorkload, host_and_port};
 
 use super::{
-    ArenaKind, ChangeArgs, Cli, Command, CompareArgs, ExportArgs, ExportFormat, Place, RunArgs, ServeArgs,
-    StampArgs, flag_word,
+    ArenaKind, ChangeArgs, Cli, Command, CompareArgs, ExportArgs, ExportFormat, LinkArgs, Place, RunArgs,
+    ServeArgs, StampArgs, flag_word,
 };
 use crate::failure::Failure;
 
@@ -26,6 +26,7 @@ pub(super) fn apply_precedence(cli: &mut Cli, matches: &ArgMatches) -> Result<()
     match &mut cli.command {
         Command::Compare(args) => apply_to_compare(args, &sources)?,
         Command::Run(args) => apply_to_run(args, &sources),
+        Command::Shell(args) => apply_line(&mut args.links, &mut args.path, &sources)?,
         Command::Serve(args) => apply_to_serve(args, &sources)?,
         Command::Stamp(args) => apply_to_stamp(args, &sources)?,
         Command::Export(args) => refuse_flags_of_other_formats(args, &sources)?,
@@ -59,18 +60,23 @@ impl Sources<'_> {
     }
 }
 
-fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(), Failure> {
-    if let Some(line) = &args.line {
-        // The file may be a capture, which has no rates: those of the line are taken.
-        let is_file = args.path.as_deref().is_some_and(|path| path.contains(['.', '/']));
-        if sources.is_typed("path") && !is_file {
-            return Err(Failure::Usage(
-                "--line with --path: a line is a path of its own; give one of them".to_owned(),
-            ));
-        }
-        sources.ignore_variable("path", &mut args.path);
-        (args.links.up, args.links.down) = (Some(line.up()), Some(line.down()));
+/// Writes `--line` as `--up` and `--down`.
+fn apply_line(links: &mut LinkArgs, path: &mut Option<String>, sources: &Sources<'_>) -> Result<(), Failure> {
+    let Some(line) = &links.line else { return Ok(()) };
+    // The file may be a capture, which has no rates: those of the line are taken.
+    let is_file = path.as_deref().is_some_and(|path| path.contains(['.', '/']));
+    if sources.is_typed("path") && !is_file {
+        return Err(Failure::Usage(
+            "--line with --path: a line is a path of its own; give one of them".to_owned(),
+        ));
     }
+    sources.ignore_variable("path", path);
+    (links.up, links.down) = (Some(line.up()), Some(line.down()));
+    Ok(())
+}
+
+fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(), Failure> {
+    apply_line(&mut args.links, &mut args.path, sources)?;
     // A flag about the path asks for one of our paths, so variables that choose a network are ignored.
     let describes_path = sources.any_is_typed(&["path", "line", "up", "down", "queue", "loss", "alone"]);
     if describes_path && !sources.any_is_typed(&["arena", "to"]) {

@@ -17,7 +17,7 @@ use talkpath_scenario::{
 use talkpath_units::Rate;
 
 use self::next_commands::next_commands;
-use self::path::{ComparedPath, UPLINK, UPLOAD, is_path_key};
+use self::path::{ComparedPath, UPLINK, UPLOAD, apply_line, is_path_key};
 use super::run::new_experiment;
 use super::until_decided::UntilDecided;
 use super::{Conclusion, Context, conclude, files_of_sweep};
@@ -63,7 +63,7 @@ const FAST: Rate = Rate::from_bps(100_000_000);
 pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     let place = place::from_flags(&args.place)?;
     let path = ComparedPath::choose(args, &place)?;
-    if let Some(line) = &args.line {
+    if let Some(line) = &args.links.line {
         context.terminal.note(&line.assumptions());
     }
     refuse_speech_without_a_call(args)?;
@@ -201,22 +201,14 @@ fn plan_with_duration(
     let repeat = args.place.repeat.unwrap_or(first_repetitions);
     let mut plan =
         path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat), ..Options::default() })?;
-    if args.line.is_some() && args.path.is_some() && !plan.understood.path_lacks_rate {
-        return Err(Failure::Usage(format!(
-            "--line with --path {}, which has rates of its own; give one of them. --up and --down change a path",
-            args.path.as_deref().unwrap_or_default()
-        )));
-    }
-    if (args.line.is_some() || plan.understood.assumes_queues) && !chooses_queue(args) {
-        plan.understood.assumed_queues = ["up", "down"].map(str::to_owned).into();
-    }
+    apply_line(args.path.as_deref(), &args.links, chooses_queue(args), &mut plan)?;
     Ok(plan)
 }
 
-/// Returns whether the user chose a queue of the path.
+/// Returns whether the user chose a queue of the path by its key.
 fn chooses_queue(args: &CompareArgs) -> bool {
     let mut changed_keys = args.change.set.iter().chain(&args.change.sweep).map(|(key, _)| key);
-    args.links.queue.is_some() || changed_keys.any(|key| is_path_key(key) && key.contains("queue"))
+    changed_keys.any(|key| is_path_key(key) && key.contains("queue"))
 }
 
 /// Returns whether an upload runs beside the compared flow. On a real network it does so only if the user

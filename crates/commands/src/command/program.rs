@@ -14,7 +14,7 @@ use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting, fitting_name};
 use talkpath_units::Duration;
 
-use super::compare::path::ComparedPath;
+use super::compare::path::{ComparedPath, apply_line};
 use super::{end_run, print_as_json};
 use crate::args::{Common, ShellArgs, quoted};
 use crate::failure::Failure;
@@ -41,6 +41,9 @@ const LONGEST: &str = "\"240 h\"";
 /// What is wrong with the options, or with a file that they name.
 pub fn plan(args: &ShellArgs, command: &[String], terminal: Terminal) -> Result<Plan, Failure> {
     refuse_junit(args.demand.junit.as_deref(), &[])?;
+    if let Some(line) = &args.links.line {
+        terminal.note(&line.assumptions());
+    }
     let plan = match &args.background {
         Some(file) => plan_with_background(args, file, command)?,
         None => plan_of_path(args, command, terminal)?,
@@ -65,7 +68,8 @@ fn plan_of_path(args: &ShellArgs, command: &[String], terminal: Terminal) -> Res
     }
     set.extend([Setting::by(OURS, "name", quoted(&name)), Setting::by(OURS, "kernel", "this")]);
     set.extend(common_settings(args, command));
-    let plan = path.load(&Options { set, seed: args.seed, repeat: Some(1), ..Options::default() })?;
+    let mut plan = path.load(&Options { set, seed: args.seed, repeat: Some(1), ..Options::default() })?;
+    apply_line(args.path.as_deref(), &args.links, false, &mut plan)?;
     note_path(&plan, terminal);
     Ok(plan)
 }

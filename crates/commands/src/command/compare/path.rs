@@ -97,13 +97,33 @@ impl ComparedPath {
     }
 }
 
+/// Refuses `--line` beside a path that has rates of its own, and marks the queues of the plan whose size is
+/// assumed. `chooses_queue` says that the user chose a queue.
+pub(in crate::command) fn apply_line(
+    path: Option<&str>,
+    links: &LinkArgs,
+    chooses_queue: bool,
+    plan: &mut Plan,
+) -> Result<(), Failure> {
+    let has_line = links.line.is_some();
+    if let Some(path) = path.filter(|_| has_line && !plan.understood.path_lacks_rate) {
+        return Err(Failure::Usage(format!(
+            "--line with --path {path}, which has rates of its own; give one of them. --up and --down change a path"
+        )));
+    }
+    if (has_line || plan.understood.assumes_queues) && !chooses_queue && links.queue.is_none() {
+        plan.understood.assumed_queues = ["up", "down"].map(str::to_owned).into();
+    }
+    Ok(())
+}
+
 pub(super) fn is_path_key(key: &str) -> bool {
     key.split('.').next() == Some("path")
 }
 
 /// Returns the first flag or key that describes or changes the path, if the user gave one.
 fn first_path_option(args: &CompareArgs) -> Option<&str> {
-    if args.line.is_some() {
+    if args.links.line.is_some() {
         return Some("--line");
     }
     if let Some((flag, _)) = args.links.flags().first() {
