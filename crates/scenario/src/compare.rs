@@ -237,8 +237,8 @@ pub struct Variants<'a> {
 pub struct Transfer<'a> {
     /// The name of its flow.
     pub flow: &'a str,
-    /// The lowest rate that the link has over time. `None` if it has none of its own, so that no cap is
-    /// tried.
+    /// The lowest rate that the link has over time. `None` if the link has no rate of its own, so that no cap
+    /// is tried.
     pub lowest_rate: Option<Rate>,
 }
 
@@ -379,7 +379,7 @@ pub fn with_queue_limit(resolved: &str, link: &str, limit: &str, of_cells: &[u64
     Some(document.to_string())
 }
 
-/// The congestion control that is tried for a transfer that fills a queue: it aims at a short one
+/// The congestion control that is tried for a transfer that fills a queue: it aims at a short queue
 /// (draft-cardwell-iccrg-bbr-congestion-control-00 §2).
 const SHORT_QUEUES: &str = "bbr";
 /// The share of the link's rate to which a router before it is shaped, so that packets wait in its queue and

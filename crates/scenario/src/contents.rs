@@ -27,8 +27,8 @@ pub trait Files {
     /// Returns the reason as a phrase: "no such file".
     fn text(&self, name: &str) -> Result<String, String>;
 
-    /// Reads the file `name` as a path: a file with the tables `up` and `down`, or one of which such a path
-    /// is made.
+    /// Reads the file `name` as a path: a file with the tables `up` and `down`, or a table, trace or capture
+    /// from which such a path is made.
     ///
     /// # Errors
     /// Returns the reason with the name of the file.
@@ -60,7 +60,7 @@ pub struct PathText {
     pub file: Option<String>,
     /// What goes before the relative names of files in the text: the folder of the path file, with its slash.
     pub folder: String,
-    /// Names and texts of files that the text names, and that were made with it.
+    /// Names and texts of the files that were made with the text, and that it names.
     pub made: Vec<(String, String)>,
     /// What is assumed, a sentence each.
     pub notes: Vec<String>,
@@ -101,7 +101,7 @@ pub(crate) struct Contents {
     pub(crate) traces: Vec<Trace>,
     /// For each of `traces` the name in the scenario.
     names_in_scenario: Vec<String>,
-    /// Texts that were made of a path's file, by the names in the scenario.
+    /// Texts that were made from a path's file, by their names in the scenario.
     supplied: BTreeMap<String, String>,
     rates: BTreeMap<String, RateTrace>,
     losses: BTreeMap<String, LossTrace>,
@@ -123,7 +123,7 @@ impl Files for NoFiles {
 }
 
 impl Contents {
-    /// Takes the text of a file that is not read.
+    /// Takes `text` as that of the file `name`, which is then not read.
     pub(crate) fn supply(&mut self, name: String, text: String) {
         self.supplied.insert(name, text);
     }

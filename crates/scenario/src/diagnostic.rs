@@ -52,7 +52,7 @@ pub struct Diagnostic {
     /// The command-line option with the mistake, for example `--set KEY=VALUE`. `None` if the mistake is in
     /// the file.
     pub option: Option<String>,
-    /// The path file with the mistake. `None` if it is in the scenario's own file, or in an option.
+    /// The path file with the mistake. `None` if the mistake is in the scenario's own file or in an option.
     pub included: Option<Arc<Source>>,
     /// The key with the mistake, from the root: `flow.call.transport`. It is empty if the mistake is in the
     /// whole file.
@@ -65,7 +65,7 @@ pub struct Diagnostic {
 
 impl fmt::Display for Diagnostic {
     /// Writes `LINE:COLUMN: KEY: MESSAGE (HELP)`. For a mistake in an option, the option replaces line and
-    /// column. One in a path file has its name before the line.
+    /// column. For a mistake in a path file, the file's name is before the line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(included) = &self.included {
             write!(f, "{}:", included.name)?;

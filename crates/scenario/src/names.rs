@@ -1,5 +1,5 @@
-//! Messages about keys that do not exist, with the key that was probably meant, and the names that other tools
-//! have for what a link does.
+//! Messages about keys that do not exist, with the key that was probably meant, and the names that other
+//! tools have for what a link does.
 
 use crate::keys::{LINK, LOSS, PATH};
 use crate::quantity::Problem;
@@ -29,8 +29,8 @@ pub(crate) fn unknown_key<'a>(
     read::unknown_key(name, noun, known)
 }
 
-/// What to write in place of `name`, which other tools have for something that is here: a key or a word of the
-/// table with the noun `noun`. Hyphens and underscores are alike.
+/// Returns what to write in place of `name`, the name in other tools of a key or a word of the table with the
+/// noun `noun`. Hyphens and underscores are alike.
 pub(crate) fn name_elsewhere(name: &str, noun: &str) -> Option<&'static str> {
     let name = name.trim().to_ascii_lowercase().replace('-', "_");
     let known = |words: &str| words.split(' ').any(|word| word == name);

@@ -251,7 +251,7 @@ fn resolve_cell(
     Some((scenario, timeline))
 }
 
-/// Warns of a change, or of a queue, that is probably not meant.
+/// Warns about a change or a queue that is probably not meant.
 fn warn_of_doubt(tree: &Table, Doubt { subject, message }: &Doubt, log: &mut Log) {
     match subject {
         DoubtSubject::Change(number, key) => {

@@ -1,8 +1,8 @@
 //! The timeline of a path: when its links change, and from which value to which.
 //!
 //! ```text
-//! [[change]] ─► the network's own schedule ([`follow_changes`]) ─► what each change finds and leaves ─► lines
-//!                                                               └► what cannot be meant (`timeline/doubts.rs`)
+//! [[change]] ─► the network's schedule ─► the values before and after each change ─► lines
+//!               ([`follow_changes`])    └► what cannot be meant (`timeline/doubts.rs`)
 //! ```
 //!
 //! Begin to read with [`timeline`].
@@ -66,7 +66,7 @@ impl Timeline {
     }
 }
 
-/// The changes of a cell and what is known of them beside the scenario.
+/// The changes of a cell, and what else is known about the changes.
 pub(crate) struct Followed<'a> {
     pub(crate) scenario: &'a Scenario,
     /// Which of its changes come from which `[[change]]`, in the order of the file.
@@ -144,12 +144,12 @@ fn enough_time(changes: &[Change]) -> Duration {
     last.saturating_add(Duration::from_nanos(1))
 }
 
-/// What was seen of one change.
+/// What one change found when it came.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     times: u64,
     last: Instant,
-    /// The first values that it found, each once, in words, for each key. More than two become a range.
+    /// For each key, the values in words that it found, each once, and no more than three.
     found: [Vec<String>; ValueKey::COUNT],
     /// How often it found other values than its own.
     changed: u64,
@@ -253,7 +253,7 @@ fn line_of_file(
     Some(line(followed, number, first, None, None, what))
 }
 
-/// A line without the names of its links. `seen` is absent for a file, whose rows come at times of their own.
+/// A line without the names of its links. `seen` is `None` for a file, whose rows come at times of their own.
 fn line(
     followed: &Followed<'_>,
     number: u64,

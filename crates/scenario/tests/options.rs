@@ -257,7 +257,7 @@ fn a_round_trip_or_a_links_key_on_the_path_says_which_key_there_is() {
 }
 
 #[test]
-fn a_name_that_another_tool_has_for_it_says_what_to_write_here() {
+fn a_name_that_another_tool_has_for_a_key_says_what_to_write_here() {
     for (setting, help) in [
         (("path.up.latency", "20ms"), "did you mean `delay`? It is one way"),
         (("path.up.bandwidth", "1Mbps"), "did you mean `rate`?"),

@@ -1,4 +1,4 @@
-//! When the links of a path change, in words, and what of it cannot be meant.
+//! When the links of a path change, in words, and the changes that cannot be meant.
 
 use talkpath_scenario::{
     Files, Located, Options, PathText, Plan, Setting, Source, Timeline, load_with_files,

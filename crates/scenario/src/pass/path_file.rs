@@ -1,7 +1,7 @@
 //! Replaces `path = "FILE"` by what the file describes: the tables `up` and `down`, and the changes.
 //!
-//! A file is told from a preset by a point or a slash in its name. What is wrong in a path file is reported
-//! at its line there. [`Files::path`](crate::Files) makes a path of other files, such as tables and traces.
+//! A name with a point or a slash is that of a file, not of a preset. A mistake in a path file is reported at
+//! its line there. [`Files::path`](crate::Files) makes a path of other files, such as tables and traces.
 
 use std::sync::Arc;
 

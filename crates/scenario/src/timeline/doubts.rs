@@ -1,5 +1,6 @@
-//! What cannot be meant by the changes of a path: one that hides another, ramps that overlap, a change that
-//! does not end within the run, or that changes nothing, and a queue whose time is that of another rate.
+//! What cannot be meant by the changes of a path: a change that hides another, ramps that overlap, a change
+//! that does not end within the run, or that changes nothing, and a queue whose limit in time holds at a
+//! higher rate alone.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,8 @@ pub(crate) enum DoubtSubject {
     Queue(String),
 }
 
-/// Two changes that set one value of one link: the number of the one that does not hold, and of the other.
+/// Two changes that set the same value of a link: the number of the change whose value does not hold, and
+/// that of the other.
 type Pair = (u64, u64, ValueKey);
 
 /// A ramp that goes on: the number of its change, its begin and its end.
@@ -63,8 +65,8 @@ impl<'a> Doubts<'a> {
         self.number_of.get(change).copied().unwrap_or_default()
     }
 
-    /// Whether the seed draws the times of one of them and not those of the other, so that where they meet is
-    /// an accident.
+    /// Whether the seed draws the times of only one of two changes, or of both with different periods. Then
+    /// the two meet by chance.
     fn meet_by_chance(&self, one: usize, two: usize) -> bool {
         let phase = |change: usize| {
             self.changes
@@ -108,8 +110,8 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    /// Returns what was found. `end` is when the flows stop to send, and `changes_nothing` says of a change
-    /// that it has set only what was already so.
+    /// Returns what was found. `end` is when the flows stop sending. `changes_nothing` returns whether a
+    /// change has set only values that held before.
     pub(super) fn found(self, end: Option<Duration>, changes_nothing: impl Fn(usize) -> bool) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let mut add = |number: u64, key: &'static str, message: String| {

@@ -61,7 +61,7 @@ impl ValueKey {
         let name = self.name();
         Some(match found {
             [] => format!("{name} to {to}"),
-            [one] if *one == to => format!("{name} stays {to}"),
+            [found] if *found == to => format!("{name} stays {to}"),
             found if found.len() > most => format!("{name} from several values to {to}"),
             found => format!("{name} from {} to {to}", found.join(" or ")),
         })
@@ -86,7 +86,7 @@ fn loss_in_words(loss: &LossModel) -> String {
     }
 }
 
-/// The smallest and the largest number of one value, and when the smaller one first held.
+/// The smallest and the largest number of a value, and when each first held.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     least: f64,
@@ -186,7 +186,8 @@ fn add(span: &mut Option<Span>, value: f64, at: Instant) {
 }
 
 impl Span {
-    /// `2 Mb/s (from 390 s on) to 15 Mb/s`. The worse one, which is the `least` or the largest, has its time.
+    /// `2 Mb/s (first at 390 s) to 15 Mb/s`. The worse value has its time: the least if `least_is_worse`,
+    /// else the largest.
     fn in_words(self, value_of: impl Fn(f64) -> String, least_is_worse: bool) -> String {
         let (least, most) = (value_of(self.least), value_of(self.most));
         let worse_from = if least_is_worse { self.least_from } else { self.most_from };

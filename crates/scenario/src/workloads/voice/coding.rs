@@ -53,8 +53,8 @@ pub(super) fn read(section: &Section<'_>, log: &mut Log) -> Option<Coding> {
 
 /// The least bit rate at which libopus adds in-band FEC without narrowing the bandwidth (`decide_fec` and
 /// `compute_equiv_rate` in opus_encoder.c, of libopus 1.3 to 1.5), in b/s. It depends on the loss that the
-/// encoder expects. We chose 10 %, as for the sound (`sound/src/opus.rs`): for less libopus wants a
-/// higher rate.
+/// encoder expects. We chose 10 %, as for the sound (`sound/src/opus.rs`): for less, libopus wants a higher
+/// rate.
 fn least_fec_bps(coding: &Coding) -> u64 {
     let threshold = match coding.bandwidth {
         Bandwidth::Narrow => 12_000,
