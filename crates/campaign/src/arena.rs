@@ -66,7 +66,7 @@ fn add_rounds(samples: &mut CellSamples, record: &Recorded<'_>, entry: &Campaign
             // The round has none of the transports of the entry.
             continue;
         }
-        // Late packets bend single figures. Any other disturbance takes the whole round.
+        // Late packets bend single figures. Any other disturbance bars the whole round.
         let is_lost = |run: &RunSummary| record.is_disturbed(run) && late_flows(run).is_empty();
         let disturbing = round.values().any(|turn| is_lost(turn.run)).then_some(summary.warnings.as_slice());
         let late = late_flows_of_cell(&round, entry);
@@ -76,8 +76,7 @@ fn add_rounds(samples: &mut CellSamples, record: &Recorded<'_>, entry: &Campaign
     }
 }
 
-/// Returns the flows of which the machine made packets late in `run`, if it disturbed the run in no other
-/// way.
+/// Returns the flows whose packets the machine made late in `run`, if it disturbed the run in no other way.
 fn late_flows(run: &RunSummary) -> &[LateFlow] {
     run.machine.as_ref().map_or(&[], |machine| &machine.late_flows)
 }
@@ -250,7 +249,8 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
             }
             verdicts_of(&summary)
         };
-        // Of 100 messages the 90th percentile bears two late ones. With three only one round of two has it.
+        // The 90th percentile of 100 messages bears two late messages. With three only one of the two rounds
+        // has the figure.
         assert_eq!(late_in_first_udp_run(2), (Verdict::Reproduced, Verdict::Reproduced, 4));
         assert_eq!(late_in_first_udp_run(3), (Verdict::Reproduced, Verdict::Reproduced, 2));
     }

@@ -318,7 +318,7 @@ pub(crate) fn summary_so_far(plan: &Plan, in_memory: &PartsInMemory) -> Summary 
         run.sweep = plan.cell(run.cell).map(|cell| Arc::clone(&cell.sweep).into()).unwrap_or_default();
         runs.push(run);
     }
-    // A variant with another size is one only where the size is assumed.
+    // Only where the size of a queue is assumed is another size a variant.
     let assumed_queues = plan.understood.assumed_queues.clone();
     let understood = Understood { assumed_queues, ..Understood::default() };
     Summary { program: program_of(plan), understood, ..summary_of_runs(&plan.name, runs) }

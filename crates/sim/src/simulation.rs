@@ -271,7 +271,7 @@ impl Simulation {
     }
 
     /// A packet comes to a link. Only an animation and the capture of a router need this, and an animation
-    /// has seen it. A router sees a packet that is cut into fragments with its first one.
+    /// has seen it. A router sees a packet that is cut into fragments with its first fragment.
     #[cold]
     fn pass(&mut self, packet: &PathPacket<PacketHandle>, link: u32, now: Instant) {
         let Some(tap) = &mut self.tap else { return };

@@ -166,8 +166,8 @@ pub enum ClaimKind {
         order: Order,
         /// Where the share of the repetitions must lie.
         bound: Bound,
-        /// How many values each order has, if several orders are pooled (`pool`): the repetitions of all of
-        /// them count together. `None` if there is one order.
+        /// How many values each order has, if several orders are pooled (`pool`): the repetitions of all
+        /// orders count together. `None` if there is one order.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<usize>,
     },

@@ -390,7 +390,7 @@ pub(crate) struct CheckEntry {
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
     /// The axes over which a share of repetitions is pooled: the list of `rising` or `falling` is made once
-    /// for each combination of values, and the repetitions of all of them count together.
+    /// for each combination of values, and the repetitions of all lists count together.
     #[serde(default)]
     pub(crate) pool: BTreeMap<String, Vec<String>>,
 }

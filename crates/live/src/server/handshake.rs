@@ -191,7 +191,7 @@ fn start_session<'scope, 'env>(
 /// Gives the session with `secret` the connection of a guest.
 ///
 /// # Errors
-/// Returns a line for the log if there is no such session. The guest then has an answer that says it.
+/// Returns a line for the log if there is no such session. The guest then has an answer that says so.
 fn resume(stranger: Stranger, secret: &Secret, shared: &Shared) -> Result<(), String> {
     let Stranger { control, from, .. } = stranger;
     let Some(mut control) = shared.resumptions.resume(secret, control, from) else { return Ok(()) };

@@ -2,7 +2,7 @@
 //! its wire.
 //!
 //! A run is a function of scenario and seed, so a capture needs no record: the run is made again with a tap.
-//! At an end seen are packets as they leave the end's transport and as they arrive there, whole: a datagram
+//! An end sees packets as they leave its transport and as they arrive there, whole: a datagram
 //! that the path cuts into fragments appears once, when it is complete. The time a sending host takes
 //! (`send_jitter`) comes after the tap. A router sees packets as they come to it, before its queues.
 //!
@@ -33,7 +33,7 @@ use spoken::SpokenPackets;
 /// Where a capture is made, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// At which place.
+    /// The place of the capture.
     pub at: CapturePlace,
     /// Whether a protocol of ours appears in UDP, as it travels (DCCP: RFC 6773), or by itself (DCCP: IP
     /// protocol 33).

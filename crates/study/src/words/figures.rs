@@ -21,11 +21,11 @@ use crate::outcome::{ArenaVerdict, CheckOutcome, HeldBy, SetOutcome};
 /// The figures of a claim are written one by one if it has at most this many checks. We chose 8 because more
 /// figures do not fit in a row of the table of claims.
 const MAX_PRINTED_CHECKS: usize = 8;
-/// Even of few checks, this many that differ in a number alone and have one answer are written as a group. We
-/// chose 4 because a list of three still shows more than its ends.
+/// If there are few checks, those that differ in a number alone and have the same answer are written as a
+/// group from this many on. We chose 4 because a list of three still shows more than its ends.
 const MIN_GROUP: usize = 4;
 /// Of a claim with many checks, at most this many groups are written. We chose 6 because more do not fit in a
-/// row of the table of claims. A group of which a check fails comes before others.
+/// row of the table of claims. Groups with a check that fails come first.
 const MAX_GROUPS: usize = 6;
 
 /// Returns the figures of a claim in one arena: those under the first set with an answer, which is the base
@@ -34,8 +34,8 @@ pub fn figures_in_words(verdict: &ArenaVerdict) -> String {
     answered_figures(verdict, Shown::All)
 }
 
-/// Returns the figures of a claim as [`figures_in_words`] does, but of a claim that fails only those of the
-/// checks that fail: a table beside the first one says by what the verdict is another.
+/// Returns the figures of a claim as [`figures_in_words`] does, but if the claim fails, only those of the
+/// checks that fail: a second table shows what makes its verdict differ from the first table's.
 pub fn deciding_figures_in_words(verdict: &ArenaVerdict) -> String {
     answered_figures(verdict, Shown::Deciding)
 }
@@ -111,8 +111,8 @@ fn groups<'a>(checks: &[&'a CheckOutcome]) -> Vec<Group<'a>> {
     groups
 }
 
-/// Returns the groups that are written, at most `most`, and those that are only counted. Groups of which a
-/// check fails are written before others. Both lists have the order of the checks.
+/// Returns the groups that are written, at most `most`, and those that are only counted. Groups with a check
+/// that fails are chosen before others. Both lists have the order of the checks.
 fn choose_shown<'g, 'a>(groups: &'g [Group<'a>], most: usize) -> (Vec<&'g Group<'a>>, Vec<&'g Group<'a>>) {
     let mut by_need: Vec<usize> = (0..groups.len()).collect();
     by_need.sort_by_key(|index| groups[*index].holds());
@@ -125,7 +125,7 @@ fn choose_shown<'g, 'a>(groups: &'g [Group<'a>], most: usize) -> (Vec<&'g Group<
 }
 
 impl<'a> Group<'a> {
-    /// Returns the group if it says all that its checks do, else each check alone.
+    /// Returns the group if it has [`MIN_GROUP`] checks with the same answer, else each check alone.
     fn or_each_alone(self) -> Vec<Self> {
         let holding = count_holding(&self.checks);
         let has_one_answer = holding == 0 || holding == self.checks.len();
