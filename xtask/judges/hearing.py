@@ -225,7 +225,9 @@ def point(name, call, at):
 
 
 def reliability(of, name):
-    """The rank correlation of the mean over half of the places with that over the others, the mean over a hundred ways to halve them, and that of all."""
+    """The rank correlation of the mean over half of the places with the mean over the other half, averaged over a hundred ways to halve the places.
+
+    And the correlation that follows for all places."""
     values = np.array([it["places"][name] for it in of])
     draw = np.random.default_rng(1)
     found = []

@@ -1,6 +1,6 @@
 """PLCMOS as the package speechmos computes it, in a seventh of the time.
 
-The network hears a piece with fifteen imaginary raters, who are random numbers, and takes the mean. Only its last layers depend on the rater, but the package
+The network rates a piece with fifteen imaginary raters, who are random numbers, and takes the mean. Only its last layers depend on the rater, but the package
 runs all layers for each. Here the model is cut in two: what hears the piece runs once, and what a rater makes of it fifteen times. The file of the model is a
 message of protobuf (onnx.proto: ModelProto.graph is field 7; GraphProto has node 1, input 11 and output 12; NodeProto has input 1 and output 2), of which each
 half keeps its nodes. The first piece is also heard by the package, and has to have the same value.
@@ -62,7 +62,7 @@ def names(message, wanted):
 
 
 def halves(model):
-    """The model of what hears the piece, that of what a rater makes of it, and what goes from one to the other."""
+    """The model of the layers before the rater, the model of the layers after it, and the names of what the first passes to the second."""
     graph = next(value for number, value, _ in fields(model) if number == GRAPH)
     nodes = [(names(value, 1), names(value, 2), raw) for number, value, raw in fields(graph) if number == NODE]
     by_rater = {RATER}

@@ -5,7 +5,7 @@
 //
 // N stations offer more than the air takes, in IP packets of 1500 B to the access point. A probe of 200 B leaves each 20 ms, from a
 // station of its own (up=1) or from the access point to that station (down=1), and its delay is counted from the device's queue to the
-// far device. The access delay is that of the N stations: from the last packet of a transmission to the first of the next one.
+// far device. The access delay of the N stations goes from the last packet of a transmission to the first of the next.
 // Usage: wifi KEY=VALUE... with the keys below; prints a line for each seed.
 
 #include "ns3/core-module.h"

@@ -12,8 +12,8 @@ pub(crate) const UNAVAILABLE: i32 = 3;
 
 /// cargo with `arguments`, at the workspace's root.
 ///
-/// What `cargo xtask` says of xtask in the environment is taken out. Ring's build script asks for it, so that
-/// ring and all that depends on it would be built anew, and once more by the next cargo outside of xtask.
+/// The variables that `cargo xtask` sets for xtask itself are taken out. Ring's build script reads them, so
+/// that ring and all its users would be built anew, and once more by the next cargo outside of xtask.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root).args(arguments);

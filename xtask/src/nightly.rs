@@ -538,7 +538,7 @@ fn of_a_kernel(closing: Result<String, String>) -> Outcome {
     }
 }
 
-/// Parts of `cargo xtask peers`; an empty name is that of the dumbbell.
+/// Runs these parts of `cargo xtask peers`. The empty name is the dumbbell.
 fn other_simulators(root: &Path, parts: &[&str]) -> Outcome {
     let (mut said, mut skipped) = (Vec::new(), Vec::new());
     for part in parts {

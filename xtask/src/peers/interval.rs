@@ -6,7 +6,7 @@ use super::spread;
 /// The resamples of an interval. Chosen: its ends then lie within a percent or two of those of another set.
 const RESAMPLES: usize = 2000;
 
-/// Where 95 % of the medians lie.
+/// The range in which 95 % of the resampled medians lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub(super) low: f64,
@@ -14,12 +14,12 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// That of the median of `values`; `None` of nothing.
+    /// The interval of the median of `values`. `None` if there are no values.
     pub(super) fn of_median(values: &[f64]) -> Option<Self> {
         Self::of(&medians(values, &mut Draws(1))?)
     }
 
-    /// That of the median of `values` divided by the median of `others`.
+    /// The interval of the median of `values` divided by the median of `others`. `None` if either is empty.
     pub(super) fn of_ratio(values: &[f64], others: &[f64]) -> Option<Self> {
         let mut draws = Draws(1);
         let (values, others) = (medians(values, &mut draws)?, medians(others, &mut draws)?);
@@ -27,7 +27,7 @@ impl Interval {
         Self::of(&ratios)
     }
 
-    /// The larger of the distances of its ends from `middle`, as a share of `middle`.
+    /// The larger of the distances of the interval's ends from `middle`, as a share of `middle`.
     pub(super) fn reach(self, middle: f64) -> f64 {
         (self.high - middle).max(middle - self.low) / middle
     }
@@ -60,7 +60,7 @@ impl Draws {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        // The bias of the remainder is that of some seeds in 2^64.
+        // The remainder favours small numbers by a few draws in 2^64.
         (mixed % end as u64) as usize
     }
 }

@@ -7,8 +7,8 @@
 //! probe's delay, which has its queue in it. The median access delay is a whole number of the others'
 //! aggregates, and jumps by 40 % from seed to seed, so that it is not compared.
 //!
-//! The 99th percentile of the probe's delay is that of a handful of packets in a row, behind one that
-//! collided several times. So it hangs on the seed. Where ns-3's own interval over the seeds reaches further
+//! The 99th percentile of the probe's delay is decided by a few packets in a row, behind a packet that
+//! collided several times, so it depends on the seed. Where ns-3's own interval over the seeds reaches further
 //! than the tolerance, the table says how far, and the figure is judged by the interval of the two medians'
 //! ratio: beyond the tolerance with all of it, or undecided.
 
@@ -22,7 +22,7 @@ const MODULES: &[&str] =
     &["core", "network", "mobility", "wifi", "propagation", "stats", "spectrum", "antenna", "energy"];
 const STATIONS: [u32; 4] = [1, 2, 5, 10];
 
-/// Our seeds for each one of ns-3, which takes many times as long.
+/// The number of our seeds for each seed of ns-3, which takes many times as long.
 const OF_OURS: u64 = 5;
 
 /// A figure that both print.
@@ -55,11 +55,11 @@ struct Choice {
     stations: Vec<u32>,
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 enum Verdict {
     Near,
     Beyond,
-    /// ns-3's own interval reaches as far as this share of its median.
+    /// The seeds do not decide. ns-3's own interval reaches as far as this share of its median.
     Undecided(f64),
 }
 
