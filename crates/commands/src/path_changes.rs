@@ -82,6 +82,7 @@ fn note_shares(runs: &mut [&mut RunSummary], timelines: &[Timeline], duration: D
                 lost: claimed.lost,
                 late: claimed.late,
                 seconds: claimed.seconds,
+                is_free: claimed.is_free,
             });
             flow.by_change = shares.collect();
         }

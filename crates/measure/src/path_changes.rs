@@ -10,30 +10,43 @@
 //! | steps | 2 s from each change that holds at once |
 //! | spans | all time in which a value is worse than at the start, and 2 s after it |
 //!
-//! In each pass the group with the most bad messages in its time claims its seconds if they have at least
-//! four times as many bad messages a second as the seconds outside, and then the next group. A group whose
-//! seconds are like all others claims nothing: it costs nothing. So rain that falls during many handovers
-//! stays rain.
+//! In each pass the groups with at least four times as many bad messages a second as the seconds outside, and
+//! more than chance puts there, are to blame. The one of them with the most bad messages claims its seconds,
+//! of equals the first; then the groups are counted again without these seconds. So the rain that falls
+//! during handovers stays rain, if there are handovers without rain:
 //!
 //! ```text
-//!  lost in a second   0  0  1  1  0  1  1  1  0  1  0  0
-//!  handovers          │     │     │     │     │     │      1 of 2 inside, 1 of 2 outside: none
-//!  rain                     ├─────────────────────┤       all
+//!  lost in a second   0  0  0  0  3  4  3  4  3  4  3  0  0  0  0  0
+//!  handovers          ├──┤        ├──┤        ├──┤        ├──┤   14 in 8 s, 10 in 8 s outside: none
+//!  rain                           ├─────────────────┤             24 in 9 s, none outside: all
 //! ```
+//!
+//! A group is *free* if its time was compared with seconds outside and has no more bad messages than chance
+//! puts there. A group that claims nothing need not be free: others may have claimed all its seconds, or it
+//! covers the whole run, so that there is nothing to compare it with.
 //!
 //! All repetitions of a cell are taken together, so that few messages in each repetition decide as well. Only
 //! the first hour of a run is looked at, because bad seconds are counted up to there.
 
+use std::cmp::Reverse;
+
 use crate::metrics::bad_seconds::{BadSecond, MOST_SECONDS};
 
-/// The time after a change that still belongs to it, in s. We chose 2 s because a retransmission timer of 1 s
-/// (RFC 6298 §2.1) that backs off once fires within 3 s of the loss. A timer that backs off during a silence
-/// waits at most as long again as the silence took.
+/// The time after a change that still belongs to it, in s. A retransmission timer of 1 s (RFC 6298 §2.1) that
+/// fires just before the change is over has backed off to 2 s (§5.5), and fires again at most 2 s after it. A
+/// timer that backs off during a longer silence waits at most as long again as the silence took.
 const AFTERMATH_S: f64 = 2.0;
 /// A group claims its seconds if they have at least this many times as many bad messages a second as the
-/// seconds outside. Chosen: random losses seldom differ as much.
+/// seconds outside. Chosen: a change that makes less of a difference is not what a user looks for.
 const LEAST_RATIO: f64 = 4.0;
-/// A group with fewer bad messages in its time claims nothing. Chosen.
+/// A group claims its seconds if the bad messages in them would be there by chance once in a thousand times at
+/// most. Chosen.
+const BY_CHANCE_TO_BLAME: f64 = 0.001;
+/// A group is not free if the bad messages in its seconds would be there by chance once in twenty times at
+/// most. Chosen, as for an interval of 95 %.
+const BY_CHANCE_TO_DOUBT: f64 = 0.05;
+/// A group with fewer bad messages in its time claims nothing, of those that are lost and of those that are
+/// late each. Chosen: a share of less is one of single messages.
 pub const LEAST_MESSAGES: u64 = 10;
 
 /// The changes of one kind in one run. All times are in s from the start of the run.
@@ -73,6 +86,8 @@ pub struct Claimed {
     pub late: u64,
     /// The seconds in the time of the group, within the first hour of the run.
     pub seconds: u64,
+    /// Whether the group is free, over all repetitions.
+    pub is_free: bool,
 }
 
 impl ChangeGroup {
@@ -87,7 +102,8 @@ impl ChangeGroup {
         }
     }
 
-    /// The seconds of a run that belong to the group in `pass`, each true or false.
+    /// The seconds of a run that belong to the group in `pass`, each true or false. A second of which a part
+    /// belongs to the group is the group's.
     fn mask(&self, pass: Pass, seconds: usize) -> Vec<bool> {
         let mut mask = vec![false; seconds];
         let mut mark = |from: f64, until: f64| {
@@ -106,6 +122,12 @@ impl ChangeGroup {
         }
         mask
     }
+
+    /// The seconds of a run that belong to the group in any pass.
+    fn mask_of_all(&self, seconds: usize) -> Vec<bool> {
+        let masks = PASSES.map(|pass| self.mask(pass, seconds));
+        (0..seconds).map(|second| masks.iter().any(|mask| mask[second])).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -122,15 +144,18 @@ const PASSES: [Pass; 3] = [Pass::Silences, Pass::Steps, Pass::Spans];
 pub fn split(runs: &[FlowOfRun<'_>]) -> Vec<Vec<Claimed>> {
     let group_count = runs.iter().map(|run| run.groups.len()).min().unwrap_or(0);
     let mut claimed = vec![vec![Claimed::default(); group_count]; runs.len()];
-    let lost = claim(runs, group_count, |(_, lost, _)| *lost);
-    let late = claim(runs, group_count, |(_, _, late)| *late);
+    let lost = Split::new(runs, group_count, |(_, lost, _)| *lost);
+    let late = Split::new(runs, group_count, |(_, _, late)| *late);
     for (run, of_run) in claimed.iter_mut().enumerate() {
         let seconds = count_seconds(&runs[run]);
         for (group, of_group) in of_run.iter_mut().enumerate() {
-            let masks = PASSES.map(|pass| runs[run].groups[group].mask(pass, seconds));
-            let in_time = (0..seconds).filter(|&second| masks.iter().any(|mask| mask[second]));
-            let seconds = in_time.count() as u64;
-            *of_group = Claimed { lost: lost[run][group], late: late[run][group], seconds };
+            let mask = runs[run].groups[group].mask_of_all(seconds);
+            *of_group = Claimed {
+                lost: lost.claimed[run][group],
+                late: late.claimed[run][group],
+                seconds: mask.into_iter().filter(|is_inside| *is_inside).count() as u64,
+                is_free: lost.free[group] && late.free[group],
+            };
         }
     }
     claimed
@@ -144,37 +169,53 @@ fn count_seconds(run: &FlowOfRun<'_>) -> usize {
     seconds.min(MOST_SECONDS as usize)
 }
 
-/// Lets the groups claim the bad messages that `count` counts. Returns how many each group has in each run.
-fn claim(runs: &[FlowOfRun<'_>], group_count: usize, count: fn(&BadSecond) -> u32) -> Vec<Vec<u64>> {
-    // The bad messages of each second of each run that no group has claimed. `None` if it is claimed.
-    let mut open: Vec<Vec<Option<u64>>> = Vec::new();
-    for run in runs {
-        let mut seconds = vec![Some(0); count_seconds(run)];
-        for bad in run.bad_seconds {
-            if let Some(second) = seconds.get_mut(bad.0 as usize) {
-                *second = Some(u64::from(count(bad)));
+/// What belongs to the groups of the lost messages, or of the late ones.
+struct Split {
+    /// The bad messages of each group, in each run.
+    claimed: Vec<Vec<u64>>,
+    /// Whether each group is free.
+    free: Vec<bool>,
+}
+
+impl Split {
+    /// Lets the groups claim the bad messages that `count` counts.
+    fn new(runs: &[FlowOfRun<'_>], group_count: usize, count: fn(&BadSecond) -> u32) -> Self {
+        // The bad messages of each second of each run that no group has claimed. `None` if it is claimed.
+        let mut open: Vec<Vec<Option<u64>>> = Vec::new();
+        for run in runs {
+            let mut seconds = vec![Some(0); count_seconds(run)];
+            for bad in run.bad_seconds {
+                if let Some(second) = seconds.get_mut(bad.0 as usize) {
+                    *second = Some(u64::from(count(bad)));
+                }
             }
+            open.push(seconds);
         }
-        open.push(seconds);
-    }
-    let mut claimed = vec![vec![0; group_count]; runs.len()];
-    for pass in PASSES {
-        let mut waiting: Vec<usize> = (0..group_count).collect();
-        loop {
-            let found = waiting.iter().map(|&group| (group, Counted::new(runs, group, pass, &open)));
-            let most =
-                found.filter(|(_, counted)| counted.is_to_blame()).max_by_key(|(_, found)| found.inside);
-            let Some((group, _)) = most else { break };
-            waiting.retain(|other| *other != group);
-            for ((run, open), claimed) in runs.iter().zip(&mut open).zip(&mut claimed) {
-                let mask = run.groups[group].mask(pass, open.len());
-                for (second, _) in open.iter_mut().zip(mask).filter(|(_, is_inside)| *is_inside) {
-                    claimed[group] += second.take().unwrap_or(0);
+        let mut claimed = vec![vec![0; group_count]; runs.len()];
+        for pass in PASSES {
+            let in_pass = |group: &ChangeGroup, seconds| group.mask(pass, seconds);
+            let mut waiting: Vec<usize> = (0..group_count).collect();
+            loop {
+                let found = waiting.iter().map(|&group| (group, Counted::new(runs, group, in_pass, &open)));
+                let to_blame = found.filter(|(_, counted)| counted.is_to_blame());
+                let most = to_blame.max_by_key(|(group, found)| (found.inside, Reverse(*group)));
+                let Some((group, _)) = most else { break };
+                waiting.retain(|other| *other != group);
+                for ((run, open), claimed) in runs.iter().zip(&mut open).zip(&mut claimed) {
+                    let mask = run.groups[group].mask(pass, open.len());
+                    for (second, _) in open.iter_mut().zip(mask).filter(|(_, is_inside)| *is_inside) {
+                        claimed[group] += second.take().unwrap_or(0);
+                    }
                 }
             }
         }
+        let is_free = |group: usize| {
+            let claims = claimed.iter().any(|of_run| of_run[group] > 0);
+            !claims && Counted::new(runs, group, ChangeGroup::mask_of_all, &open).is_no_denser()
+        };
+        let free = (0..group_count).map(is_free).collect();
+        Self { claimed, free }
     }
-    claimed
 }
 
 /// The bad messages that no group has claimed, in the time of a group and outside.
@@ -186,10 +227,16 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(runs: &[FlowOfRun<'_>], group: usize, pass: Pass, open: &[Vec<Option<u64>>]) -> Self {
+    /// Counts with the seconds that `mask` gives the group.
+    fn new(
+        runs: &[FlowOfRun<'_>],
+        group: usize,
+        mask: impl Fn(&ChangeGroup, usize) -> Vec<bool>,
+        open: &[Vec<Option<u64>>],
+    ) -> Self {
         let mut counted = Self { inside: 0, inside_s: 0, outside: 0, outside_s: 0 };
         for (run, seconds) in runs.iter().zip(open) {
-            let mask = run.groups[group].mask(pass, seconds.len());
+            let mask = mask(&run.groups[group], seconds.len());
             for (bad, is_inside) in seconds.iter().zip(mask) {
                 let Some(bad) = bad else { continue };
                 let (messages, seconds) = match is_inside {
@@ -206,9 +253,32 @@ impl Counted {
     /// Whether the group claims what is in its time.
     fn is_to_blame(&self) -> bool {
         let Self { inside, inside_s, outside, outside_s } = *self;
-        // Without a second outside nothing can be compared.
         let is_denser = inside as f64 * outside_s as f64 >= LEAST_RATIO * outside as f64 * inside_s as f64;
-        inside >= LEAST_MESSAGES && outside_s > 0 && is_denser
+        inside >= LEAST_MESSAGES && is_denser && self.chance() <= BY_CHANCE_TO_BLAME
+    }
+
+    /// Whether the time of the group was compared, and has no more bad messages than chance puts there.
+    fn is_no_denser(&self) -> bool {
+        self.inside_s > 0 && self.outside_s > 0 && self.chance() > BY_CHANCE_TO_DOUBT
+    }
+
+    /// An upper bound of the chance that as many bad messages fall inside if each second has the same chance
+    /// of them: the Chernoff bound exp(-n D) of the binomial distribution of all n messages (Hoeffding 1963,
+    /// theorem 1), with the relative entropy D of the share of the messages inside and that of the seconds. 1
+    /// if the messages are no denser inside, or if there is no second outside.
+    fn chance(&self) -> f64 {
+        let Self { inside, inside_s, outside, outside_s } = *self;
+        let messages = (inside + outside) as f64;
+        let of_seconds = inside_s as f64 / (inside_s + outside_s) as f64;
+        let of_messages = inside as f64 / messages;
+        // Also if one of the two is not a number, because there are no messages or no seconds.
+        if of_messages.is_nan() || of_seconds.is_nan() || of_messages <= of_seconds {
+            return 1.0;
+        }
+        let term =
+            |share: f64, expected: f64| if share > 0.0 { share * (share / expected).ln() } else { 0.0 };
+        let entropy = term(of_messages, of_seconds) + term(1.0 - of_messages, 1.0 - of_seconds);
+        (-messages * entropy).exp()
     }
 }
 
@@ -246,6 +316,43 @@ mod tests {
         }
         bad.extend([(90, 0, 50), (91, 0, 50)]);
         assert_eq!(of(&bad), [(0, 200), (0, 0), (50, 0)]);
+    }
+
+    fn free(groups: &[ChangeGroup], bad_seconds: &[BadSecond], seconds: f64) -> Vec<(u64, bool)> {
+        let run = FlowOfRun { groups, bad_seconds, seconds };
+        split(&[run])[0].iter().map(|claimed| (claimed.lost, claimed.is_free)).collect()
+    }
+
+    #[test]
+    fn what_is_free_was_compared_and_has_no_more_than_chance_puts_there() {
+        let rain: Vec<BadSecond> = (30..80).map(|second| (second, 1, 0)).collect();
+        assert_eq!(free(&groups(), &rain, 120.0), [(0, true), (0, true), (50, false)]);
+        let outage = |every: f64, lasts: f64| ChangeGroup {
+            times: 10,
+            silences: (0..40).map(|number| f64::from(number) * every).map(|at| (at, at + lasts)).collect(),
+            ..ChangeGroup::default()
+        };
+        let all: Vec<BadSecond> = (0..120).map(|second| (second, 1, 0)).collect();
+        assert_eq!(free(&[outage(4.0, 2.0)], &all, 120.0), [(0, false)], "it covers the run");
+        let few: Vec<BadSecond> = [(0, 3, 0), (12, 3, 0), (24, 3, 0)].to_vec();
+        assert_eq!(free(&[outage(12.0, 1.0)], &few, 120.0), [(0, false)], "too few to be claimed");
+        assert_eq!(free(&[outage(12.0, 1.0)], &[(8, 3, 0)], 120.0), [(0, true)]);
+    }
+
+    #[test]
+    fn seconds_outside_that_are_good_by_chance_blame_nobody() {
+        let steps = (0..59).map(|number| f64::from(3 + 2 * number)).collect();
+        let from_3_s = [ChangeGroup { times: 59, steps, ..ChangeGroup::default() }];
+        let bad: Vec<BadSecond> = (3..120).map(|second| (second, 1, 0)).collect();
+        assert_eq!(free(&from_3_s, &bad, 120.0), [(0, true)], "three good seconds of 120 are chance");
+    }
+
+    #[test]
+    fn of_two_groups_at_the_same_instants_the_first_claims_and_the_second_is_not_free() {
+        let steps: Vec<f64> = (1..8).map(|number| f64::from(15 * number)).collect();
+        let group = ChangeGroup { times: 7, steps, ..ChangeGroup::default() };
+        let bad: Vec<BadSecond> = (1..8).map(|number| (15 * number, 4, 0)).collect();
+        assert_eq!(free(&[group.clone(), group], &bad, 120.0), [(28, false), (0, false)]);
     }
 
     #[test]

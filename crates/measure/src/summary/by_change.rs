@@ -21,4 +21,8 @@ pub struct ByChange {
     pub late: u64,
     /// The seconds in the time of the group, within the first hour of the run.
     pub seconds: u64,
+    /// Whether the time of the group was compared with the rest of the run, over all repetitions, and has no
+    /// more lost and no more late messages than chance puts there.
+    #[serde(default)]
+    pub is_free: bool,
 }

@@ -1,8 +1,8 @@
 //! Says which changes of the path the lost and late messages of a flow belong to.
 //!
 //! `measure::path_changes` has split the messages in each repetition. Here the repetitions of a transport are
-//! added up. An answer names each group of changes that has a share of them, and says that a frequent group
-//! without a share costs nothing.
+//! added up. An answer names each group of changes that has a share of them, and each frequent group that was
+//! compared with the rest of the run and costs no message.
 
 use talkpath_measure::path_changes::LEAST_MESSAGES;
 use talkpath_measure::summary::ByChange;
@@ -15,7 +15,7 @@ use crate::view::CellView;
 const HARDLY_ANY: f64 = 0.001;
 /// A group with a smaller share is not named. Chosen: a hundredth of the harm is nobody's concern.
 const LEAST_SHARE: f64 = 0.01;
-/// A group of at least 5 changes that cost nothing is worth a word, because a reader who sees it in the
+/// A group of at least 5 changes that cost no message is worth a word, because a reader who sees it in the
 /// scenario asks for it. Chosen.
 const FREQUENT: u64 = 5;
 
@@ -37,6 +37,8 @@ pub(super) struct GroupBlame {
     times: u64,
     lost: u64,
     late: u64,
+    /// Whether it was compared and costs nothing, in all repetitions.
+    is_free: bool,
 }
 
 /// Lost or late messages.
@@ -113,18 +115,26 @@ impl Blame {
 
 impl GroupBlame {
     fn new(by_change: &ByChange) -> Self {
-        Self { words: by_change.change.clone(), is_silence: by_change.is_silence, times: 0, lost: 0, late: 0 }
+        Self {
+            words: by_change.change.clone(),
+            is_silence: by_change.is_silence,
+            times: 0,
+            lost: 0,
+            late: 0,
+            is_free: true,
+        }
     }
 
     fn add(&mut self, by_change: &ByChange) {
         self.times = self.times.max(by_change.times);
         self.lost += by_change.lost;
         self.late += by_change.late;
+        self.is_free &= by_change.is_free;
     }
 
-    /// Whether the group is so frequent that it is named even if it cost nothing.
-    pub(super) const fn is_frequent(&self) -> bool {
-        self.times >= FREQUENT
+    /// Whether the group costs no message, and is so frequent that this is worth a word.
+    pub(super) const fn is_free_and_frequent(&self) -> bool {
+        self.is_free && self.times >= FREQUENT
     }
 
     /// Adds to the words when the changes come.
@@ -160,6 +170,7 @@ mod tests {
             lost,
             late,
             seconds: 8,
+            is_free: lost + late == 0,
         }
     }
 
@@ -181,7 +192,9 @@ mod tests {
         assert_eq!((found.share(Harm::Late, 0), found.share(Harm::Lost, 0)), (Some(0.95), None));
         assert_eq!(found.share(Harm::Lost, 1), Some(1.0));
         assert_eq!(found.groups[0].words, "outage (19 times, first at 15 s)");
-        assert!(found.groups[0].is_frequent() && !found.groups[1].is_frequent());
+        let free = |times, cost| blame(&[], &[by_change("handover", times, cost)]).unwrap().groups.remove(0);
+        assert!(free(5, (0, 0)).is_free_and_frequent());
+        assert!(!free(5, (1, 0)).is_free_and_frequent() && !free(4, (0, 0)).is_free_and_frequent());
         assert!(found.is_late_by_silence());
     }
 

@@ -6,7 +6,7 @@ use talkpath_measure::summary::JudgedBy;
 
 use super::figure_style;
 use super::held_back::{SYMPTOMS, Symptom, share_held_by_receiver};
-use super::path_change::{Blame, Harm};
+use super::path_change::{Blame, GroupBlame, Harm};
 use super::ranked::{Candidate, RankedTransports, measure};
 use super::variant::SHORT_QUEUES;
 use super::words::percent_text;
@@ -19,10 +19,12 @@ const USUAL_CONTROL: &str = "cubic";
 /// With a smaller share of lost messages an answer does not distinguish lost from late messages. Chosen, as
 /// for a call that is heard whole.
 const LOSS_WORTH_A_WORD: f64 = 0.001;
+/// A transport loses much more than others from this ratio on. Chosen.
+const MUCH_MORE: f64 = 4.0;
 
 impl RankedTransports<'_> {
-    /// Says which changes of the path the lost and late messages belong to, and which frequent changes cost
-    /// nothing.
+    /// Says which changes of the path the lost and late messages belong to, and which frequent changes cost no
+    /// message.
     pub(super) fn changes_of_path(&self) -> Vec<String> {
         let blame = |candidate: &Candidate<'_>| Blame::find(candidate.cell, candidate.flow);
         let Some(first) = self.candidates.iter().find_map(blame) else { return Vec::new() };
@@ -36,30 +38,31 @@ impl RankedTransports<'_> {
         };
         if self.candidates.iter().all(is_slight) {
             return vec![
-                "Hardly a message was lost or late, so no change of the path costs anything.".to_owned(),
+                "Hardly a message was lost or late, so no change of the path costs messages.".to_owned(),
             ];
         }
         let mut sentences = Vec::new();
-        let mut costs_nothing = vec![true; first.groups.len()];
         for harm in Harm::ALL {
             let mut parts = Vec::new();
             for (index, group) in first.groups.iter().enumerate() {
                 let shares = self.values(|candidate| blame(candidate)?.share(harm, index));
                 let Some(shares) = self.join_values(&shares, percent_text) else { continue };
-                costs_nothing[index] = false;
                 parts.push(format!("{shares} was due in or soon after {}", group.words));
             }
             if !parts.is_empty() {
                 sentences.push(format!("Of what was {}, {}.", harm.word(), parts.join("; ")));
             }
         }
-        let free =
-            first.groups.iter().zip(costs_nothing).filter(|(group, is_free)| *is_free && group.is_frequent());
-        let free: Vec<String> = free.map(|(group, _)| group.words.clone()).collect();
+        let blames: Vec<Blame> = self.candidates.iter().filter_map(blame).collect();
+        let is_free = |index: &usize| {
+            blames.iter().all(|blame| blame.groups.get(*index).is_some_and(GroupBlame::is_free_and_frequent))
+        };
+        let free = (0..first.groups.len()).filter(is_free).map(|index| first.groups[index].words.clone());
+        let free: Vec<String> = free.collect();
         match free.len() {
             0 => {}
-            1 => sentences.push(format!("The change {} costs nothing.", list(&free))),
-            _ => sentences.push(format!("The changes {} cost nothing.", list(&free))),
+            1 => sentences.push(format!("The change {} costs no message.", list(&free))),
+            _ => sentences.push(format!("The changes {} cost no message.", list(&free))),
         }
         sentences
     }
@@ -78,16 +81,18 @@ impl RankedTransports<'_> {
     }
 
     /// Says how long messages waited because no packet left for a time. The silence is also the reason of
-    /// other waits, so the waits are those of the symptom that lasts longest.
+    /// other waits, so the largest of them at the 99th percentile is named. A symptom that has a wait at the
+    /// 90th has a sentence of its own.
     fn waited_for_silence(&self) -> Option<String> {
         let waits = self.values(|candidate| {
-            let waits = SYMPTOMS.iter().filter(|symptom| symptom.may_be_of_silence);
-            let waits =
-                waits.filter_map(|symptom| symptom.wait_ms(candidate.cell, candidate.flow, Quantile::P99));
+            let wait = |symptom: &Symptom, at| symptom.wait_ms(candidate.cell, candidate.flow, at);
+            let of_silence = SYMPTOMS.iter().filter(|symptom| symptom.may_be_of_silence);
+            let seldom = of_silence.filter(|symptom| wait(symptom, Quantile::P90).is_none());
+            let waits = seldom.filter_map(|symptom| wait(symptom, Quantile::P99));
             waits.filter(|_| is_late_by_silence(candidate)).reduce(f64::max)
         });
         let waits = self.join_values(&waits, ms)?;
-        Some(format!("While no packet left, messages waited {waits} at their sender, at p99."))
+        Some(format!("While no packet left, messages waited {waits}, at p99."))
     }
 
     /// Says how long messages waited with this symptom. The 99th percentile is named if no transport has the
@@ -106,12 +111,10 @@ impl RankedTransports<'_> {
         })
     }
 
-    /// Names what the tolerance would hide: transports within it that miss the floor, and losses beside
-    /// messages that are only late.
-    pub(super) fn within_tolerance(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        if self.unusable_because.is_some() || self.judged_by != JudgedBy::InTime {
-            return sentences;
+    /// Names the transports that are within the tolerance of the best and miss the floor.
+    pub(super) fn within_tolerance(&self) -> Option<String> {
+        if !self.is_usable_by_time() {
+            return None;
         }
         let Measure { tolerance, .. } = measure(self.judged_by, self.floor, &[]);
         let standings = &self.ranking.standings;
@@ -119,26 +122,35 @@ impl RankedTransports<'_> {
         let misses =
             |index: &usize| standings[*index].mean < self.floor && standings[*index].mean >= best - tolerance;
         let missing: Vec<usize> = (0..standings.len()).filter(misses).collect();
-        if !missing.is_empty() {
-            let floor = figure_style(self.judged_by).bare(self.floor);
-            sentences.push(format!(
+        let floor = figure_style(self.judged_by).bare(self.floor);
+        (!missing.is_empty()).then(|| {
+            format!(
                 "Within {} of the best, and still below the floor of {floor}: {}.",
                 tolerance_words(self.judged_by),
                 self.figures_with_names(&missing)
-            ));
+            )
+        })
+    }
+
+    /// Says which transports lose much more than the others, whose messages are late.
+    pub(super) fn lost_or_late(&self) -> Option<String> {
+        if !self.is_usable_by_time() {
+            return None;
         }
-        let losses: Vec<_> = self.values(|candidate| candidate.value(Metric::LOSS_RATE));
+        let losses = self.values(|candidate| candidate.value(Metric::LOSS_RATE));
         let least = losses.iter().map(|loss| loss.value).fold(f64::INFINITY, f64::min);
-        let losing =
-            losses.into_iter().filter(|loss| loss.value >= LOSS_WORTH_A_WORD && loss.value >= 4.0 * least);
-        let losing: Vec<String> = losing.map(|loss| loss.transport.to_owned()).collect();
-        if !losing.is_empty() {
-            sentences.push(format!(
-                "What {} lost never came; what the others have not in time came late.",
-                list(&losing)
-            ));
-        }
-        sentences
+        let is_losing = |loss: f64| loss >= LOSS_WORTH_A_WORD && loss >= MUCH_MORE * least;
+        let (losing, others): (Vec<_>, Vec<_>) = losses.into_iter().partition(|loss| is_losing(loss.value));
+        let most = others.iter().map(|loss| loss.value).reduce(f64::max)?;
+        let losing = self.join_values(&losing, percent_text)?;
+        Some(format!(
+            "Lost, and not only late, are {losing}; over the others at most {}.",
+            percent_text(most)
+        ))
+    }
+
+    fn is_usable_by_time(&self) -> bool {
+        self.unusable_because.is_none() && self.judged_by == JudgedBy::InTime
     }
 
     /// The congestion control of another flow if it keeps queues short, for after the name: ` (bbr)`. Empty

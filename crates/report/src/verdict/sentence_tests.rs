@@ -49,7 +49,7 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
 }
 
 /// Every form of sentence.
-const FORMS: [&str; 27] = [
+const FORMS: [&str; 28] = [
     "did not open",
     "openings",
     "silent",
@@ -76,6 +76,7 @@ const FORMS: [&str; 27] = [
     "outside",
     "two outcomes",
     "waited",
+    "lost or late",
     "held by the receiver",
 ];
 
@@ -235,18 +236,15 @@ impl Truth<'_> {
             self.each(rest.split_once(": ").ok_or("no floor")?.1)?;
             return Ok("below the floor");
         }
-        if let Some(names) =
-            between(text, "What ", " lost never came; what the others have not in time came late")
-        {
+        if let Some(rest) = text.strip_prefix("Lost, and not only late, are ") {
+            let (shares, most) = rest.split_once("; over the others at most ").ok_or("no others")?;
             let loss = |label: &str| self.mean(label, &|flow| flow.loss_rate);
             let least = self.labels().filter_map(loss).fold(f64::MAX, f64::min);
-            for name in items(names) {
-                let lost = loss(name).ok_or("unknown")?;
-                if lost < 0.001 || lost < 4.0 * least {
-                    return Err(format!("{name} lost {lost}, and another {least}"));
-                }
-            }
-            return Ok("never came");
+            let is_losing = |loss: &f64| *loss >= 0.001 && *loss >= 4.0 * least;
+            self.figures(shares, " %", &|label| loss(label).filter(is_losing).map(|loss| 100.0 * loss))?;
+            let others = self.labels().filter_map(loss).filter(|loss| !is_losing(loss));
+            same(most, 100.0 * others.fold(0.0, f64::max), " %")?;
+            return Ok("lost or late");
         }
         if text == "What arrives is not enough" {
             return Ok("not enough");

@@ -196,6 +196,7 @@ impl RankedTransports<'_> {
             .insert(if is_of_queue || self.unusable_because.is_none() { 0 } else { reasons.len() }, reason);
         sentences.extend(reasons);
         sentences.extend(self.within_tolerance());
+        sentences.extend(self.lost_or_late());
         sentences.extend(self.held_back());
         sentences.extend(self.control_of_others());
         sentences.extend(self.without_score());
