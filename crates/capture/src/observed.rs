@@ -63,7 +63,7 @@ pub(crate) struct ObservedLeg {
 pub(crate) struct ObservedRow {
     /// The time of the capture since 1970, ns.
     pub(crate) at_ns: i64,
-    /// The size of the packet of IP, bytes.
+    /// The size of what UDP carries, bytes: the message of the flow, with the header of RTP.
     pub(crate) size: u32,
     /// The second byte behind the header of RTP. `None` if it was not kept.
     pub(crate) second_byte: Option<u8>,
@@ -117,11 +117,10 @@ impl Observed {
         let leg = self.legs.entry(endpoints).or_default();
         let Ok(row) = u32::try_from(leg.rows.len()) else { return };
         if leg.sources.note(header, row) {
-            let headers = UDP_HEADER + if from.0.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
             let payload = kept.get(length - header.payload as usize..).unwrap_or_default();
             let second_byte = payload.get(1).copied();
             let red = RedBlocks::parse(payload, header.payload as usize).map(|blocks| blocks.head(payload));
-            leg.rows.push(ObservedRow { at_ns, size: length as u32 + headers, second_byte, red });
+            leg.rows.push(ObservedRow { at_ns, size: length as u32, second_byte, red });
             self.rows += 1;
             let is_whole = kept.len() == length && payload.len() <= self.speech_room;
             let speech = if is_whole { without_padding(kept, payload) } else { &[] };
@@ -171,11 +170,6 @@ pub(crate) fn without_padding<'a>(datagram: &[u8], payload: &'a [u8]) -> &'a [u8
 const PADDING: u8 = 0x20;
 /// The largest number of bytes of speech that are kept. We chose 128 MiB: four hours of G.711.
 const MOST_SPEECH: usize = 128 << 20;
-
-/// The sizes of headers (RFC 768, RFC 791, RFC 8200).
-const UDP_HEADER: u32 = 8;
-const IPV4_HEADER: u32 = 20;
-const IPV6_HEADER: u32 = 40;
 /// The largest number of packets of RTP that are kept. We chose 4,000,000, as `talkpath shell` does: 20 hours
 /// of one call, and half a gigabyte of memory.
 const MOST_ROWS: usize = 4_000_000;

@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) due_ns: i128,
     /// When the packet was captured first. `None` if it is missing.
     pub(crate) seen_ns: Option<i128>,
-    /// The size of the packet of IP, bytes. A missing packet has the size of the packet before it.
+    /// The size of what UDP carries, bytes. A missing packet has the size of the packet before it.
     pub(crate) size: u32,
     pub(crate) copies: u32,
     /// The number of the packet in the stream. `None` if it is missing.

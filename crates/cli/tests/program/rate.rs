@@ -64,6 +64,9 @@ fn the_capture_of_a_run_gives_the_runs_loss_and_jitter_back() {
     // The fastest packet may have waited a little, too.
     assert!(differs_by("/one_way_delay_ms/p50") < 2.0, "{stream} {call}");
     assert!(differs_by("/call/mos") < 0.05, "{stream} {call}");
+    // The run lasts until its end, and the capture until the last packet.
+    let goodput = call["goodput_bps"].as_f64().unwrap();
+    assert!(differs_by("/goodput_bps") < 0.01 * goodput, "{stream} {call}");
     assert_eq!(rated["streams"][0]["one_way_by"], "option");
 }
 
