@@ -21,7 +21,7 @@ fn one_transport_is_compared_with_itself_over_what_its_sender_can_choose() {
     let seen = bench.run(&[&arguments[..], &sweeps, &more].concat());
     let said = seen.succeeds().out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("flow.call.workload.red: 1 is best, MOS"), "{said}");
-    assert!(said.contains("(95 % of the difference: ") && said.contains(" kb/s on IPv4 against "), "{said}");
+    assert!(said.contains("(95 % of the difference: ") && said.contains(" kb/s on IPv4 with "), "{said}");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! the other keys. Values of several such keys that together send at about the same rate are ranked, too
 //! (`equal_rate.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_measure::ranking::{Ranking, Standing, rank};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
@@ -89,8 +89,8 @@ impl Sweep<'_> {
     }
 
     /// The answers along one of the other keys, for each combination of what is left: `0 and 1 serve alike at
-    /// 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. That key is the one with the most values
-    /// among those of the path, or else of all. Returns `None` if too many combinations are left.
+    /// 0%, 1 is best from 1% on, for 66 kb/s on IPv4 with 1 against 40 with 0`. That key is the one with the
+    /// most values among those of the path, or else of all. Returns `None` if too many combinations are left.
     pub(super) fn choices_along(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
         let of_flow = format!("flow.{}.", self.flow);
         let is_of_path = |axis: &&usize| !self.axes[**axis].key.starts_with(&of_flow);
@@ -135,7 +135,8 @@ impl Sweep<'_> {
                     _ if is_last => format!("from {first} on"),
                     _ => format!("from {first} to {}", value(last)),
                 };
-                let costs: Vec<Cost> = range.iter().filter_map(|answer| answer.cost()).collect();
+                let costs: Vec<(Cost, &str, &str)> =
+                    range.iter().filter_map(|answer| answer.cost()).collect();
                 format!("{} {from}{}", last.outcome(), cost_words(&costs))
             });
             let ranges = ranges.collect::<Vec<_>>().join(", ");
@@ -192,7 +193,7 @@ impl Sweep<'_> {
     }
 
     /// The answer in words: `1 is best, MOS 4.29 against 3.32 with 0 (95 % of the difference: 0.95 to 0.99),
-    /// for 98 kb/s against 50`.
+    /// for 98 kb/s on IPv4 with 1 against 50 with 0`.
     fn choice_words(&self, answer: &ChoiceAnswer<'_>) -> String {
         let Some(ranking) = &answer.ranking else {
             return "not compared, because the scores lie on different scales".to_owned();
@@ -205,7 +206,7 @@ impl Sweep<'_> {
         let mean = |index: usize| ranking.standings[index].mean;
         let has = |index: usize| style.phrase(&style.bare(mean(index)));
         match ranking.outcome {
-            AnswerKind::Unusable => format!("none is usable, {} has {}", named(leader), has(leader)),
+            AnswerKind::Unusable => format!("{}, {} has {}", answer.outcome(), named(leader), has(leader)),
             AnswerKind::Undecided => {
                 format!("undecided between {names} ({}); more repetitions may decide", has(leader))
             }
@@ -253,21 +254,25 @@ impl ChoiceAnswer<'_> {
         let best = ranking.best();
         let names = list(&best.iter().map(|index| self.values[*index].clone()).collect::<Vec<_>>());
         match ranking.outcome {
+            AnswerKind::Unusable if self.results[ranking.leader].usable.is_barred() => {
+                "none is usable, because of gaps".to_owned()
+            }
             AnswerKind::Unusable => "none is usable".to_owned(),
             AnswerKind::Undecided => "undecided".to_owned(),
             _ => format!("{names} {}", self.verb(best.len())),
         }
     }
 
-    /// What the best value costs against the first one that is worse.
-    fn cost(&self) -> Option<Cost> {
+    /// What the best value costs against the first one that is worse, and both values.
+    fn cost(&self) -> Option<(Cost, &str, &str)> {
         let ranking = self.ranking.as_ref()?;
         if !self.has_cost || matches!(ranking.outcome, AnswerKind::Unusable | AnswerKind::Undecided) {
             return None;
         }
         let best = ranking.best();
         let against = (0..self.results.len()).find(|index| !best.contains(index))?;
-        Cost::new(self.results[ranking.leader], self.results[against])
+        let cost = Cost::new(self.results[ranking.leader], self.results[against])?;
+        Some((cost, self.values[ranking.leader].as_str(), self.values[against].as_str()))
     }
 }
 
@@ -299,17 +304,27 @@ impl Cost {
     }
 }
 
-/// Writes the costs of the answers of a range: `, for 62 to 139 kb/s on IPv4 against 30 to 56`. Empty if they
-/// cost nothing.
-fn cost_words(costs: &[Cost]) -> String {
-    let Some(Cost { what, .. }) = costs.first() else { return String::new() };
+/// Writes the costs of the answers of a range, each with its best value and the first one that is worse:
+/// `, for 62 to 139 kb/s on IPv4 with 1 against 30 to 56 with 0`. Empty if they cost nothing.
+fn cost_words(costs: &[(Cost, &str, &str)]) -> String {
+    let Some((Cost { what, .. }, ..)) = costs.first() else { return String::new() };
     let range = |bps: fn(&Cost) -> f64| {
-        let low = costs.iter().map(bps).fold(f64::INFINITY, f64::min) / 1e3;
-        let high = costs.iter().map(bps).fold(0.0, f64::max) / 1e3;
+        let low = costs.iter().map(|(cost, ..)| bps(cost)).fold(f64::INFINITY, f64::min) / 1e3;
+        let high = costs.iter().map(|(cost, ..)| bps(cost)).fold(0.0, f64::max) / 1e3;
         // Losses change the rate of what is sent by less than that.
         if high <= 1.05 * low { format!("{high:.0}") } else { format!("{low:.0} to {high:.0}") }
     };
-    format!(", for {} kb/s {what} against {}", range(|cost| cost.leader_bps), range(|cost| cost.against_bps))
+    let values = |of: fn(&(Cost, &str, &str)) -> String| {
+        let values: BTreeSet<String> = costs.iter().map(of).collect();
+        values.into_iter().collect::<Vec<_>>().join(" or ")
+    };
+    format!(
+        ", for {} kb/s {what} with {} against {} with {}",
+        range(|cost| cost.leader_bps),
+        values(|(_, leader, _)| (*leader).to_owned()),
+        range(|cost| cost.against_bps),
+        values(|(.., against)| (*against).to_owned())
+    )
 }
 
 /// The answers of many combinations, counted: `1 is best in 5; 0 and 1 serve alike in 2`.
@@ -362,8 +377,8 @@ mod tests {
 
     #[test]
     fn a_cost_against_nothing_is_no_range() {
-        let costs = [62e3, 64e3].map(|leader_bps| Cost { leader_bps, against_bps: 0.0, what: "of messages" });
-        assert_eq!(cost_words(&costs), ", for 64 kb/s of messages against 0");
+        let cost = |leader_bps| (Cost { leader_bps, against_bps: 0.0, what: "of messages" }, "1", "0");
+        assert_eq!(cost_words(&[62e3, 64e3].map(cost)), ", for 64 kb/s of messages with 1 against 0 with 0");
     }
 
     fn choices(summary: &Summary) -> Vec<String> {
@@ -380,7 +395,7 @@ mod tests {
         let [red] = &choices(&summary)[..] else { panic!("the loss is no choice of the sender") };
         let expected = "flow.call.workload.red: at path.up.loss = 0%: 0, 1 and 2 serve alike, MOS 4.30; at path.up.loss = 1%: \
                         2 is best, MOS 4.30 against 3.50 with 0 (95 % of the difference: 0.80 to 0.80), for 192 kb/s \
-                        of messages against 64.";
+                        of messages with 2 against 64 with 0.";
         assert_eq!(red, expected);
     }
 
@@ -406,8 +421,8 @@ mod tests {
         }
         fixture::refresh(&mut summary);
         let expected = "flow.call.workload.red: by path.up.loss: 0, 1 and 2 serve alike from 0% to 1%, 1 and 2 serve alike \
-                        from 2% to 4%, for 128 kb/s of messages against 64, 2 is best from 5% on, for 192 kb/s of \
-                        messages against 64.";
+                        from 2% to 4%, for 128 kb/s of messages with 1 against 64 with 0, 2 is best from 5% on, for 192 \
+                        kb/s of messages with 2 against 64 with 0.";
         assert_eq!(choices(&summary), [expected]);
     }
 

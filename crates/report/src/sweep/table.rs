@@ -97,7 +97,16 @@ impl Sweep<'_> {
         let rows = rows.collect();
         let style = figure_style(self.judged_by);
         let name = [style.column_group, style.column_head].join(" ");
-        let floor = if self.judged_by.has_floor() { "; in parentheses: not usable" } else { "" };
+        let is_barred = |combination: &Combination<'_>| {
+            combination.best_result().is_some_and(|result| result.usable.is_barred())
+        };
+        let floor = match self.judged_by.has_floor() {
+            true if self.combinations.iter().any(is_barred) => {
+                "; in parentheses: not usable, because the mean is below the floor or gaps bar half of the repetitions"
+            }
+            true => "; in parentheses: not usable",
+            false => "",
+        };
         let note = format!(
             "{} at each {key}{floor}. report.html has a row for each combination, and summary.json, under cells.",
             name.trim()
@@ -105,10 +114,11 @@ impl Sweep<'_> {
         Some(SweepTable { grid: Grid { columns, rows }, note: Some(note) })
     }
 
+    /// The rule is that of [`Self::choices`], so that the table and the sentences agree.
     fn matrix_cell(&self, combination: &Combination<'_>) -> Option<String> {
         let figure = combination.best_figure(self.judged_by)?;
         let is_usable = !self.judged_by.has_floor()
-            || combination.best_result().is_some_and(|result| result.usable_share() > 0.0);
+            || combination.best_result().is_some_and(|result| result.usable.is_usable());
         Some(if is_usable { figure } else { format!("({figure})") })
     }
 
@@ -284,23 +294,27 @@ impl Sweep<'_> {
         if combination.verdict.is_some() {
             return combination.outcome().word().to_owned();
         }
-        let Some(result) = combination.best_result().filter(|_| self.judged_by.has_floor()) else {
-            return Outcome::Unknown.word().to_owned();
-        };
-        let word = if result.depends_on_receiver() {
+        let Some(result) = combination.best_result() else { return Outcome::Unknown.word().to_owned() };
+        let word = if !self.judged_by.has_floor() {
+            // Gaps bar a call without a floor, too.
+            if result.usable.is_barred() { BARRED } else { Outcome::Unknown.word() }
+        } else if result.depends_on_receiver() {
             Outcome::DependsOnReceiver.word()
         } else if result.is_usable_always() {
             "usable"
         } else if result.usable_share() > 0.0 {
             return format!("usable in {}", result.usable.text());
         } else if result.usable.is_barred() {
-            "barred by gaps"
+            BARRED
         } else {
             Outcome::Unusable.word()
         };
         word.to_owned()
     }
 }
+
+/// The outcome of a call that gaps alone make unusable.
+const BARRED: &str = "barred by gaps";
 
 /// A table has at most 8 values of a key beside each other. We chose 8, which fit in 120 columns.
 const MAX_ACROSS: usize = 8;
@@ -469,6 +483,30 @@ mod tests {
         assert_eq!(cells[0], ["0", "4.40", "3.80", "3.20", "(2.60)"]);
         assert_eq!(cells[2], ["2", "4.40", "4.20", "4.00", "3.80"]);
         assert!(note.unwrap().starts_with("MOS at each path.up.loss; in parentheses: not usable."));
+    }
+
+    #[test]
+    fn a_call_that_gaps_bar_in_half_of_the_repetitions_is_not_usable_in_the_matrix_and_in_the_sentence() {
+        let mut summary = two_outcomes(4, true);
+        for run in &mut summary.runs {
+            let (loss, red) = (run.cell / 3 % 2, run.cell / 6);
+            run.sweep.insert("path.up.loss".to_owned(), (loss as f64 / 100.0).into());
+            run.sweep.insert("flow.call.workload.red".to_owned(), red.into());
+            let has_gap = loss == 1 && run.repetition % 2 == 0;
+            let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
+            (call.mos, call.longest_gap_ms) = (Some(4.0), has_gap.then_some(1_900.0));
+        }
+        summary.runs.retain(|run| run.repetition < 4);
+        fixture::refresh(&mut summary);
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judge();
+        let sweep = Sweep::new(&judged).unwrap();
+        let choices = sweep.choices().join(" ");
+        assert!(choices.contains("none is usable, because of gaps"), "{choices}");
+        let SweepTable { grid, note } = sweep.table_within(3);
+        let cells: Vec<Vec<String>> = grid.rows.into_iter().map(|row| row.cells).collect();
+        assert_eq!(cells[0], ["0", "4.00", "(4.00)"], "{choices}");
+        assert!(note.as_ref().is_some_and(|it| it.contains("gaps bar half of the repetitions.")), "{note:?}");
     }
 
     #[test]
