@@ -48,8 +48,21 @@ pub(super) fn text(threshold: &Threshold, worst: &CellFigure, runs: &[&RunSummar
         more => format!(" and {more} more"),
     };
     let noun = if failing.len() == 1 { "repetition" } else { "repetitions" };
-    let mut text = format!("; not in {noun} {}{more}", named.join(", "));
-    if threshold.path == USABLE && threshold.bound.holds(1.0) {
+    let is_on_usable = threshold.path == USABLE && threshold.bound.holds(1.0);
+    let is_usable = |run: &&&RunSummary| {
+        let mut calls = names.iter().map(|name| run.flows.get(*name).and_then(|flow| flow.call.as_ref()));
+        calls.all(|call| call.is_some_and(|call| call.usable == Some(true)))
+    };
+    let usable = runs.iter().filter(is_usable).count();
+    let share = if is_on_usable && 2 * usable >= runs.len() {
+        // A share is rounded down, so that a threshold of it holds.
+        let percent = 100 * usable / runs.len();
+        format!("; usable in {percent} %, and {name}.usable.mean demands a share")
+    } else {
+        String::new()
+    };
+    let mut text = format!("{share}; not in {noun} {}{more}", named.join(", "));
+    if is_on_usable {
         let of_member = if names.len() > 1 { format!(" of {first_name}") } else { String::new() };
         text.push_str(&format!("; in {first}{of_member}, {}", why_not_usable(first_flow)?));
     }

@@ -1,8 +1,10 @@
-//! Warns about two things that the score of a call hides: gaps that make the call unusable whatever its score
-//! is, and a second receiver with which a threshold on the score would fail.
+//! Warns about what the score of a call hides: gaps that make the call unusable whatever its score is, a
+//! second receiver with which a threshold on the score would fail, and scales that are not comparable.
 //!
 //! The user demanded a score, so the threshold holds. But the user must learn that the answer calls the call
 //! unusable.
+
+use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{CallSummary, FlowSummary, RunSummary};
 use talkpath_scenario::{Operator, Threshold, ThresholdSubject};
@@ -25,10 +27,11 @@ pub(super) fn text(threshold: &Threshold, runs_of_cells: &CellRuns<'_>) -> Optio
     for runs in threshold.cells.iter().filter_map(|cell| runs_of_cells.get(cell)) {
         calls.extend(members.iter().filter_map(|member| Call::find(member, runs)));
     }
+    let scales = scales_text(&calls);
     let usable_score =
         calls.iter().flat_map(|call| &call.flows).filter_map(|flow| flow.floor).fold(0.0, f64::max);
     if threshold.bound.value < usable_score {
-        return None;
+        return scales;
     }
     let mut text = String::new();
     let barred = calls.iter().filter(|call| call.is_barred()).count();
@@ -44,11 +47,27 @@ pub(super) fn text(threshold: &Threshold, runs_of_cells: &CellRuns<'_>) -> Optio
         let SecondReceiver { playout, mean_score } = worst;
         text.push_str(&format!("; but with the receiver `{playout}` it is {mean_score:.2}"));
     }
-    if text.is_empty() {
-        return None;
+    if !text.is_empty() {
+        text.push_str(&format!(": {name}.usable == true demands that the call is usable"));
     }
-    text.push_str(&format!(": {name}.usable == true demands that the call is usable"));
-    Some(text)
+    text.extend(scales);
+    (!text.is_empty()).then_some(text)
+}
+
+/// Writes the scales of the scores and the least usable score on each, if there are several scales.
+fn scales_text(calls: &[Call<'_>]) -> Option<String> {
+    let mut scales: BTreeMap<&str, f64> = BTreeMap::new();
+    for flow in calls.iter().flat_map(|call| &call.flows) {
+        let scale = flow.call.as_ref().map_or("", |call| call.scale.as_str());
+        if let Some(floor) = flow.floor.filter(|_| !scale.is_empty()) {
+            scales.insert(scale, floor);
+        }
+    }
+    let listed: Vec<String> =
+        scales.iter().map(|(scale, floor)| format!("{scale} (usable from {floor:.2} on)")).collect();
+    (listed.len() > 1).then(|| {
+        format!("; but one score is demanded on scales that are not comparable: {}", listed.join(", "))
+    })
 }
 
 /// A flow of a cell that is a call, in the repetitions in which it is one.

@@ -562,8 +562,8 @@ fn a_call_that_is_not_usable_says_in_which_repetitions_and_why() {
     });
     assert!(
         two_gaps.ends_with(
-            "worst of 9 repetitions); not in repetitions 3, 7; in 3, 2 gaps of 200 ms or more begin within a \
-             minute, the longest of 300 ms"
+            "worst of 9 repetitions); usable in 77 %, and call-up.usable.mean demands a share; not in \
+             repetitions 3, 7; in 3, 2 gaps of 200 ms or more begin within a minute, the longest of 300 ms"
         ),
         "{two_gaps}"
     );
@@ -575,7 +575,7 @@ fn a_call_that_is_not_usable_says_in_which_repetitions_and_why() {
     assert!(one_gap.ends_with("; not in repetition 4; in 4, speech stops for 1240 ms"), "{one_gap}");
     let scored = told_with(&|_, call| (call.usable, call.mos) = (Some(false), Some(2.5)));
     assert!(
-        scored.ends_with("; not in repetitions 0, 1, 2, 3, 4, 5 and 3 more; in 0, MOS is 2.50, below 3.10"),
+        scored.ends_with("worst of 9 repetitions); not in repetitions 0, 1, 2, 3, 4, 5 and 3 more; in 0, MOS is 2.50, below 3.10"),
         "{scored}"
     );
     assert!(!told_with(&|_, _| {}).contains("not in"));
@@ -596,7 +596,7 @@ fn a_conversation_is_usable_where_both_of_its_directions_are() {
     };
     let all = told("\"call.usable@path.up.loss=0\" = \"== true\"", runs().collect()).remove(0);
     assert!(
-        all.ends_with("not in repetitions 3, 8, 18; in 3 of call-down, speech stops for 1240 ms"),
+        all.ends_with("usable in 85 %, and call.usable.mean demands a share; not in repetitions 3, 8, 18; in 3 of call-down, speech stops for 1240 ms"),
         "{all}"
     );
     let share = told("\"call.usable.mean@path.up.loss=0\" = \">= 97%\"", runs().collect()).remove(0);
@@ -680,4 +680,20 @@ fn a_score_that_holds_says_so_where_gaps_bar_the_call_or_the_other_receiver_fail
     for silent in [of(100.0, 4.0, "3.1"), of(1200.0, 1.0, "2"), of(1200.0, 1.0, "4.4")] {
         assert!(!silent.contains("; but "), "{silent}");
     }
+}
+
+#[test]
+fn one_score_demanded_on_two_scales_says_so_with_their_floors() {
+    let told_of = |scales: [&str; 2]| {
+        let mut run = run(0, 0, None, [Some(4.2), Some(4.1)]);
+        for (name, scale) in ["call-up", "call-down"].into_iter().zip(scales) {
+            let flow = run.flows.get_mut(name).unwrap();
+            flow.floor = Some(if scale == "nb" { 3.1 } else { 2.1 });
+            flow.call.as_mut().unwrap().scale = scale.to_owned();
+        }
+        told("\"call.mos@path.up.loss=0\" = \">= 3.6\"", vec![run]).remove(0)
+    };
+    let two = told_of(["nb", "swb"]);
+    assert!(two.ends_with("not comparable: nb (usable from 3.10 on), swb (usable from 2.10 on)"), "{two}");
+    assert!(!told_of(["nb", "nb"]).contains("comparable"));
 }
