@@ -488,7 +488,7 @@ fn a_game_beside_an_upload_has_its_round_trips_and_the_size_at_which_an_assumed_
         "No transport makes the flow game usable while the upload runs: a p50 round trip of ",
         " ms without the flow upload), and ",
         "With fq_codel on the uplink, shaped to 1.9 Mb/s (in the router, ",
-        "With the flow upload held to 1.6 Mb/s (a limit in the program that sends it) it is usable: ",
+        "the flow upload held to 1.6 Mb/s the program that sends it yes 100.00 ",
         "The size of the queue of the uplink decides: it is usable up to ",
     ] {
         assert!(out.contains(text), "no {text} in: {out}");
