@@ -16,14 +16,17 @@ pub struct ChangeEvent<'a> {
     /// Whether the change, its ramp or its outage begins. Otherwise it is a step of a ramp, or the end of an
     /// outage.
     pub begins: bool,
-    /// The values of the link before. Every field is `Some`.
+    /// The values of the link before. Every field is `Some`. An outage is not in `state`, here and in `after`.
     pub before: &'a LinkValues,
-    /// The values that the link has from then on.
+    /// The values that the link has from then on, or until the next event if that is at the same instant. At
+    /// the beginning of a ramp they are those of `before`, because the first step comes later.
     pub after: &'a LinkValues,
 }
 
 /// Follows `changes` in order of time in a run of this `seed`, as the network makes them, and shows each to
-/// `visit`. Stops at `until`, or after `most` events. Returns whether no event before `until` is left.
+/// `visit`. Stops at `until`, or after `most` events. Returns `None` if no event before `until` is left, or
+/// else when the first of those comes that are left.
+#[must_use]
 pub fn follow_changes(
     changes: &[Change],
     links: &[&LinkConfig],
@@ -31,17 +34,17 @@ pub fn follow_changes(
     until: Instant,
     most: usize,
     mut visit: impl FnMut(ChangeEvent<'_>),
-) -> bool {
-    let mut present: Vec<LinkValues> = links.iter().map(|link| first_values(link)).collect();
+) -> Option<Instant> {
+    let mut present: Vec<LinkValues> = links.iter().map(|link| LinkValues::first(link)).collect();
     let mut schedule = Schedule::new(changes, seed);
     for _ in 0..most {
         let at = schedule.next();
         if at >= until {
-            return true;
+            return None;
         }
         let (change, begins) = schedule.next_part();
         let of_link = |link: u32| present.get(link as usize).cloned().unwrap_or_default();
-        let Some((link, steps)) = schedule.pop(at, of_link) else { return true };
+        let Some((link, steps)) = schedule.pop(at, of_link) else { return None };
         let Some(values) = present.get_mut(link as usize) else { continue };
         let before = values.clone();
         for step in steps {
@@ -51,21 +54,21 @@ pub fn follow_changes(
         }
         visit(ChangeEvent { at, change, begins, before: &before, after: values });
     }
-    schedule.next() >= until
-}
-
-/// The values of a link at the beginning.
-fn first_values(config: &LinkConfig) -> LinkValues {
-    LinkValues {
-        rate: Some(config.rate.clone()),
-        delay: Some(config.delay),
-        loss: Some(config.loss.clone()),
-        limit: Some(config.queue.limit()),
-        state: Some(LinkState::Up),
-    }
+    Some(schedule.next()).filter(|next| *next < until)
 }
 
 impl LinkValues {
+    /// The values of a link at the beginning. Every field is `Some`.
+    pub fn first(config: &LinkConfig) -> Self {
+        Self {
+            rate: Some(config.rate.clone()),
+            delay: Some(config.delay),
+            loss: Some(config.loss.clone()),
+            limit: Some(config.queue.limit()),
+            state: Some(LinkState::Up),
+        }
+    }
+
     /// Takes the values that `to` has.
     fn set(&mut self, to: &Self) {
         let Self { rate, delay, loss, limit, state } = to.clone();

@@ -45,7 +45,8 @@ pub struct TimelineChange {
     pub first: Option<Duration>,
     /// The time from one occurrence to the next. `None` if it comes once.
     pub every: Option<Duration>,
-    /// How often it comes while the flows send. `None` if no run is known.
+    /// How often it comes while the flows send. `None` if no run is known, or if the run has too many changes
+    /// to follow.
     pub times: Option<u64>,
     /// When it comes, in words.
     pub when: String,
@@ -67,6 +68,7 @@ impl Timeline {
 }
 
 /// The changes of a cell, and what else is known about the changes.
+#[derive(Clone, Copy)]
 pub(crate) struct Followed<'a> {
     pub(crate) scenario: &'a Scenario,
     /// Which of its changes come from which `[[change]]`, in the order of the file.
@@ -77,42 +79,46 @@ pub(crate) struct Followed<'a> {
 
 /// Follows the changes of a cell. Returns `None` if its links do not change.
 pub(crate) fn timeline(followed: &Followed<'_>) -> Option<(Timeline, Vec<Doubt>)> {
-    let Followed { scenario, spans, has_run } = followed;
+    let Followed { scenario, spans, has_run } = *followed;
     let changes = &scenario.changes;
     if changes.is_empty() {
         return None;
     }
     let number_of: Vec<u64> =
         spans.iter().flat_map(|span| core::iter::repeat_n(span.number, span.changes)).collect();
-    let until = if *has_run { scenario.duration } else { enough_time(changes) };
+    let until = if has_run { scenario.duration } else { enough_time(changes) };
     let mut seen = vec![Seen::default(); changes.len()];
-    let mut extremes = vec![Extremes::default(); scenario.links.len()];
-    for (link, extremes) in scenario.links.iter().zip(&mut extremes) {
-        extremes.add_first(&link.config);
-    }
+    let mut extremes: Vec<Extremes> =
+        scenario.links.iter().map(|link| Extremes::of_link(&link.config)).collect();
     let mut doubts = Doubts::new(changes, &number_of);
     let links: Vec<&LinkConfig> = scenario.links.iter().map(|link| &link.config).collect();
-    follow_changes(changes, &links, scenario.seed, Instant::ZERO + until, MOST_EVENTS, |event| {
-        if let (Some(seen), Some(change)) = (seen.get_mut(event.change), changes.get(event.change)) {
-            seen.add(&event, change);
-            if let Some(extremes) = extremes.get_mut(change.link as usize) {
-                extremes.add(&event, change);
+    let cut_at =
+        follow_changes(changes, &links, scenario.seed, Instant::ZERO + until, MOST_EVENTS, |event| {
+            if let (Some(seen), Some(change)) = (seen.get_mut(event.change), changes.get(event.change)) {
+                seen.add(&event, change);
+                if let Some(extremes) = extremes.get_mut(change.link as usize) {
+                    extremes.add(&event, change);
+                }
             }
-        }
-        doubts.add(&event);
-    });
+            doubts.add(&event);
+        });
+    extremes.iter_mut().for_each(Extremes::end);
+    // Of a part of the run no counts are known.
+    let followed = &Followed { has_run: has_run && cut_at.is_none(), ..*followed };
     let end = has_run.then_some(scenario.duration);
     // A row of a table may repeat the values of the row before.
     let of_file: Vec<bool> =
         spans.iter().flat_map(|span| core::iter::repeat_n(span.file.is_some(), span.changes)).collect();
     let changes_nothing = |change: usize| {
-        of_file.get(change) == Some(&false) && seen.get(change).is_some_and(Seen::changes_nothing)
+        cut_at.is_none()
+            && of_file.get(change) == Some(&false)
+            && seen.get(change).is_some_and(Seen::changes_nothing)
     };
     let mut doubts = doubts.found(end, changes_nothing);
     doubts.extend(doubts::limits_in_time(scenario, &extremes));
     let mut lines = Vec::new();
     let mut begin = 0;
-    for span in *spans {
+    for span in spans {
         let of_span = begin..begin + span.changes;
         let name = scenario.change_origins.get(begin).and_then(|origin| origin.name.as_deref());
         begin += span.changes;
@@ -123,9 +129,12 @@ pub(crate) fn timeline(followed: &Followed<'_>) -> Option<(Timeline, Vec<Doubt>)
         lines.extend(lines_of_span.into_iter().map(named));
     }
     let changed: BTreeSet<u32> = changes.iter().map(|change| change.link).collect();
+    let part = cut_at.map_or_else(String::new, |at| {
+        format!("; those of the first {MOST_EVENTS} changes, until {}", time(at.since(Instant::ZERO)))
+    });
     let of_link = |link: &u32| {
         let (name, extremes) = (scenario.links.get(*link as usize)?, extremes.get(*link as usize)?);
-        Some((name.name.clone(), extremes.in_words(*has_run)))
+        Some((name.name.clone(), extremes.in_words(followed.has_run) + &part))
     };
     Some((Timeline { changes: lines, extremes: changed.iter().filter_map(of_link).collect() }, doubts))
 }

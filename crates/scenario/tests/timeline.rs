@@ -124,6 +124,34 @@ fn what_cannot_be_meant_is_warned_of() {
 }
 
 #[test]
+fn values_that_hold_for_no_time_are_no_extremes() {
+    let path = format!(
+        "{LINKS}[[change]]\nat = \"0 s\"\ndelay = \"7 ms\"\n[[change]]\nat = \"3 s\"\ndelay = \"90 ms\"\n\
+         [[change]]\nat = \"3 s\"\ndelay = \"8 ms\"\n"
+    );
+    let (lines, _) = timeline("9 s", Box::leak(path.into_boxed_str()));
+    // 20 ms and 90 ms are replaced at the instant at which they begin.
+    assert_eq!(lines[3], "up in all: rate 10 Mb/s, delay 7 ms to 8 ms (first at 3 s)");
+}
+
+#[test]
+fn of_too_many_changes_the_extremes_say_how_far_they_go() {
+    let path = format!(
+        "{LINKS}[[change]]\nlink = \"up\"\nat = \"1 ms\"\nevery = \"1 ms\"\ndelay = \"7 ms\"\n\
+         [[change]]\nlink = \"up\"\nat = \"150 s\"\ndelay = \"90 ms\"\n"
+    );
+    let (lines, _) = timeline("200 s", Box::leak(path.into_boxed_str()));
+    assert_eq!(
+        lines,
+        [
+            "change.1, up: at 1 ms and then every 1 ms: delay from 20 ms or 7 ms to 7 ms",
+            "change.2, up: at 150 s: delay to 90 ms",
+            "up in all: rate 10 Mb/s, delay 7 ms to 20 ms (first at 0 s); those of the first 100000 changes, until 100 s",
+        ]
+    );
+}
+
+#[test]
 fn a_change_with_a_name_is_called_by_it() {
     let path = format!("{LINKS}[[change]]\nname = \"rain\"\nat = \"1 s\"\nloss = \"2%\"\n");
     let (lines, _) = timeline("9 s", Box::leak(path.into_boxed_str()));

@@ -28,13 +28,7 @@ impl<T: Carried> Link<T> {
             });
         }
         rare.present.get_or_insert_with(|| Present {
-            values: LinkValues {
-                rate: Some(config.rate.clone()),
-                delay: Some(config.delay),
-                loss: Some(config.loss.clone()),
-                limit: Some(config.queue.limit()),
-                state: Some(LinkState::Up),
-            },
+            values: LinkValues::first(config),
             applied_limit: Some(config.queue.limit()),
             outages: 0,
             dropping: 0,

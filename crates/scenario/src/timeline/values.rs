@@ -108,28 +108,33 @@ pub(super) struct Extremes {
     slowest: Option<u64>,
     outages: u64,
     outage_time: Duration,
+    /// The values that hold at present, and since when. They do not count before they have held for a time.
+    present: (Instant, LinkValues),
 }
 
 impl Extremes {
-    /// Adds the values with which the link begins.
-    pub(super) fn add_first(&mut self, config: &LinkConfig) {
-        let values = LinkValues {
-            rate: Some(config.rate.clone()),
-            delay: Some(config.delay),
-            loss: Some(config.loss.clone()),
-            ..LinkValues::default()
-        };
-        self.add_values(&values, Duration::ZERO);
+    /// Those of a link that begins with the values of `config`.
+    pub(super) fn of_link(config: &LinkConfig) -> Self {
+        Self { present: (Instant::ZERO, LinkValues::first(config)), ..Self::default() }
     }
 
     pub(super) fn add(&mut self, event: &ChangeEvent<'_>, change: &Change) {
-        self.add_values(event.after, Duration::from_nanos(event.at.as_nanos()));
+        if self.present.0 < event.at {
+            self.end();
+        }
+        self.present = (event.at, event.after.clone());
         if event.begins
             && let Some(outage) = change.outage
         {
             self.outages += 1;
             self.outage_time = self.outage_time.saturating_add(outage.length);
         }
+    }
+
+    /// Adds the values that hold at present, which the link has for a time.
+    pub(super) fn end(&mut self) {
+        let (since, values) = core::mem::take(&mut self.present);
+        self.add_values(&values, since.since(Instant::ZERO));
     }
 
     pub(super) fn add_values(&mut self, values: &LinkValues, at: Duration) {
