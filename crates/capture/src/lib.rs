@@ -81,6 +81,8 @@ pub struct Capture {
     pub counts: Counts,
     /// Whether its packets are in order of time.
     pub order: PacketOrder,
+    /// What the record leaves out, a sentence each. They are also among the record's warnings.
+    pub left_out: Vec<String>,
 }
 
 /// Reads a capture.
@@ -129,9 +131,11 @@ fn rate(observed: &Observed, options: &Options, damage: Option<Damage>, order: P
     let bases: Vec<OneWay> = streams.iter().map(|(_, stream)| stream.one_way).collect();
     record.clock = clock(&bases);
     record.warnings = order.warning().into_iter().collect();
-    record.warnings.extend(warnings(observed, &summaries, &bases, limits));
+    let left_out = left_out(observed, limits);
+    record.warnings.extend(left_out.iter().cloned());
+    record.warnings.extend(warnings(&summaries, &bases));
     let (streams, figures, counts) = (summaries, capture_figures, observed.counts);
-    Capture { record, streams, figures, speech, damage, counts, order }
+    Capture { record, streams, figures, speech, damage, counts, order, left_out }
 }
 
 /// The time behind the last message of a flow.
@@ -157,13 +161,8 @@ fn clock(one_ways: &[OneWay]) -> ClockRecord {
     }
 }
 
-/// What distorts the figures, and what a reader has to know.
-fn warnings(
-    observed: &Observed,
-    streams: &[StreamSummary],
-    one_ways: &[OneWay],
-    limits: Limits,
-) -> Vec<String> {
+/// What of the capture is not in the record.
+fn left_out(observed: &Observed, limits: Limits) -> Vec<String> {
     let mut warnings = Vec::new();
     if observed.counts.beyond_limit > 0 {
         warnings.push(format!(
@@ -183,6 +182,12 @@ fn warnings(
             counted(observed.counts.fragments, "fragment")
         ));
     }
+    warnings
+}
+
+/// What distorts the figures, and what a reader has to know.
+fn warnings(streams: &[StreamSummary], one_ways: &[OneWay]) -> Vec<String> {
+    let mut warnings = Vec::new();
     let mut is_assumed = false;
     for one_way in one_ways {
         is_assumed |= one_way.basis == OneWayBasis::Assumed;

@@ -422,6 +422,13 @@ impl StreamSummary {
                 self.payload_type
             ));
         }
+        warnings.into_iter().chain(self.restarts_in_words())
+    }
+
+    /// Where the sender began its timestamps or sequence numbers anew, and what fits nowhere, a sentence each.
+    pub fn restarts_in_words(&self) -> Vec<String> {
+        let flow = &self.flow;
+        let mut warnings = Vec::new();
         if self.clock_restarts > 0 {
             warnings.push(format!(
                 "{flow}: its timestamps begin anew {}: the delays behind each are measured by the fastest packet there",
@@ -440,7 +447,7 @@ impl StreamSummary {
                 counted(self.strays, "packet")
             ));
         }
-        warnings.into_iter()
+        warnings
     }
 
     /// Describes the stream in a line.
