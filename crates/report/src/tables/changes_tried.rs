@@ -21,7 +21,7 @@ pub(crate) fn changes_tried(verdict: &Verdict) -> Option<Grid> {
     let style = figure_style(verdict.judged_by);
     let mut columns: Columns<'_, &ChangeRow> = Columns::new();
     columns.add(Column::words("change"), |row| row.what.clone());
-    columns.add(Column::words("by").omit_order(2), |row| row.who.to_owned());
+    columns.add(Column::words("by").omit_order(1), |row| row.who.to_owned());
     columns.add(Column::numbers("", "usable"), |row| row.usable.to_owned());
     columns.add(Column::numbers(style.column_group, style.column_head), move |row| style.number(row.figure));
     if rows.iter().any(|row| row.delay_ms.is_some()) {
@@ -34,6 +34,5 @@ pub(crate) fn changes_tried(verdict: &Verdict) -> Option<Grid> {
             fixed(row.others_bps.get(other).map(|bps| bps / 1e6), 3)
         });
     }
-    columns.add(Column::words("best over").omit_order(1), |row| row.best.clone());
     Some(columns.grid(rows))
 }

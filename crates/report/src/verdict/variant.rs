@@ -254,8 +254,6 @@ struct VariantResult {
     figure: String,
     /// The judged figure of the leader.
     mean: f64,
-    /// The best transports by name.
-    best_by_name: String,
     /// The best transports that reach the floor, with their figures.
     best_with_figures: String,
     /// The name of the leader's median delay, if the flow is judged by its share in time: `round trip`.
@@ -313,7 +311,6 @@ impl VariantResult {
         Self {
             figure: words::figure(verdict.judged_by, verdict.floor, leader),
             mean: leader.mean,
-            best_by_name: verdict.best_by_name.clone(),
             best_with_figures: verdict.best_with_figures.clone(),
             delay_name: condition.delay_kind(flow).name(),
             delay_ms,
@@ -367,8 +364,6 @@ pub(crate) struct ChangeRow {
     pub delay_name: &'static str,
     /// That delay in ms. `None` if the flow is not judged by its share in time.
     pub delay_ms: Option<f64>,
-    /// The best transports by name.
-    pub best: String,
     /// The goodput in bit/s of each other flow, or group of copies, beside the best transport.
     pub others_bps: BTreeMap<String, f64>,
 }
@@ -386,7 +381,6 @@ fn rows(results: &[VariantResult], base: &Verdict, condition: &Condition<'_>, fl
         figure: result.mean,
         delay_name: result.delay_name,
         delay_ms: result.delay_ms,
-        best: result.best_by_name.clone(),
         others_bps: result.others.clone(),
     };
     let mut rows: Vec<_> = results.iter().filter(|result| !result.change.is_size()).map(row).collect();
@@ -398,7 +392,6 @@ fn rows(results: &[VariantResult], base: &Verdict, condition: &Condition<'_>, fl
             figure: base.ranking.standings[base.ranking.leader].mean,
             delay_name: condition.delay_kind(flow).name(),
             delay_ms: base.delay_beside_share(),
-            best: base.best_by_name.clone(),
             others_bps: others(base, condition, flow),
         };
         rows.insert(0, base);
