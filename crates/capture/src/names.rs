@@ -1,8 +1,8 @@
 //! The names of the flows of a capture, and which of them are the two directions of one conversation.
 //!
-//! A call is `call-1`. The two directions of a conversation are `call-1-up` and `call-1-down`, like those of a
-//! run, so that the worse direction decides for both. The direction whose first packet was captured first is
-//! `up`, because a capture does not show who called. Streams that are no calls are `rtp-96-1`, by their
+//! A call is `call-1`. The two directions of a conversation are `call-1-up` and `call-1-down`, like those of
+//! a run, so that the worse direction decides for both. The direction whose first packet was captured first
+//! is `up`, because a capture does not show who called. Streams that are no calls are `rtp-96-1`, by their
 //! payload type. Calls are numbered one after another, so that a threshold on `call` is about each call.
 
 use core::net::IpAddr;

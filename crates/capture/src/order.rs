@@ -1,7 +1,7 @@
 //! Whether the packets of a capture are in order of time.
 //!
-//! They are not if the files of several interfaces were put one behind the other, or if the clock was set back
-//! during the capture. The losses and delays of a stream then mean nothing.
+//! They are not if the files of several interfaces were put one behind the other, or if the clock was set
+//! back during the capture. The losses and delays of a stream then mean nothing.
 
 /// How the times of packets go back from one packet to the next in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -73,8 +73,8 @@ pub(crate) fn with_missing(
 }
 
 /// The rows of the packets that are missing between `before` and `after`. They were due at equal distances.
-/// If the speaker was silent in between, the missing packets whose speech `after` repeats by RED were due just
-/// before `after`, because RED repeats what was said last. The others were due just behind `before`.
+/// If the speaker was silent in between, the missing packets whose speech `after` repeats by RED were due
+/// just before `after`, because RED repeats what was said last. The others were due just behind `before`.
 fn missing_rows(
     before: Row,
     after: Row,

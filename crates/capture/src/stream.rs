@@ -425,7 +425,8 @@ impl StreamSummary {
         warnings.into_iter().chain(self.restarts_in_words())
     }
 
-    /// Where the sender began its timestamps or sequence numbers anew, and what fits nowhere, a sentence each.
+    /// Where the sender began its timestamps or sequence numbers anew, and what fits nowhere, a sentence
+    /// each.
     pub fn restarts_in_words(&self) -> Vec<String> {
         let flow = &self.flow;
         let mut warnings = Vec::new();

@@ -121,8 +121,8 @@ pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options
 /// Makes the plan of `text`, which is the resolved scenario of `plan` with a change. The traces are taken
 /// from `plan`, so their files are not read again.
 ///
-/// The warnings, the notes on the path and the assumed queues are those of `plan`: the text states every size,
-/// and does not have the names that the user wrote.
+/// The warnings, the notes on the path and the assumed queues are those of `plan`: the text states every
+/// size, and does not have the names that the user wrote.
 pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
     let mut changed = load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })?;
     let Plan { warnings, understood, .. } = plan;

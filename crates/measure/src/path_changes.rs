@@ -39,8 +39,8 @@ const AFTERMATH_S: f64 = 2.0;
 /// A group claims its seconds if they have at least this many times as many bad messages a second as the
 /// seconds outside. Chosen: a change that makes less of a difference is not what a user looks for.
 const LEAST_RATIO: f64 = 4.0;
-/// A group claims its seconds if the bad messages in them would be there by chance once in a thousand times at
-/// most. Chosen.
+/// A group claims its seconds if the bad messages in them would be there by chance once in a thousand times
+/// at most. Chosen.
 const BY_CHANCE_TO_BLAME: f64 = 0.001;
 /// A group is not free if the bad messages in its seconds would be there by chance once in twenty times at
 /// most. Chosen, as for an interval of 95 %.

@@ -16,7 +16,8 @@ pub struct ChangeEvent<'a> {
     /// Whether the change, its ramp or its outage begins. Otherwise it is a step of a ramp, or the end of an
     /// outage.
     pub begins: bool,
-    /// The values of the link before. Every field is `Some`. An outage is not in `state`, here and in `after`.
+    /// The values of the link before. Every field is `Some`. An outage is not in `state`, here and in
+    /// `after`.
     pub before: &'a LinkValues,
     /// The values that the link has from then on, or until the next event if that is at the same instant. At
     /// the beginning of a ramp they are those of `before`, because the first step comes later.

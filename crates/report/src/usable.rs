@@ -162,8 +162,8 @@ pub(crate) fn conversations(cell: &CellView<'_>, is_answered: impl Fn(&str) -> b
     first_named(sentences, |more| format!("{more} of two directions are in summary.json under groups."))
 }
 
-/// Keeps the first [`MAX_NAMED`] sentences, and adds what `others` writes of the number of the others: `3 more
-/// calls`.
+/// Keeps the first [`MAX_NAMED`] sentences, and adds what `others` writes of the number of the others: `3
+/// more calls`.
 fn first_named(mut sentences: Vec<String>, others: impl Fn(&str) -> String) -> Vec<String> {
     let more = sentences.len().saturating_sub(MAX_NAMED);
     if more > 0 {

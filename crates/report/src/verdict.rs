@@ -135,8 +135,8 @@ pub struct Lacking {
     /// transport of the other kind. Transports of one kind send lost data again, and those of the other kind
     /// do not. Empty if there is no answer.
     pub variants_of: Vec<u64>,
-    /// The next size to try of an assumed queue. It is set if the size decides whether the flow is usable, and
-    /// the size at which the answer turns is not known.
+    /// The next size to try of an assumed queue. It is set if the size decides whether the flow is usable,
+    /// and the size at which the answer turns is not known.
     pub next_size: Option<QueueSize>,
 }
 

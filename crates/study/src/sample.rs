@@ -227,8 +227,8 @@ impl Sample {
     }
 
     /// Makes the sample of a repetition that a campaign measured, from the repetition's flows and the
-    /// measurement's clock. The figures that the late packets of `late_flows` bent are left out. If the machine
-    /// disturbed the repetition in another way, `disturbing` holds the warnings.
+    /// measurement's clock. The figures that the late packets of `late_flows` bent are left out. If the
+    /// machine disturbed the repetition in another way, `disturbing` holds the warnings.
     pub fn from_campaign(
         flows: &BTreeMap<&str, &FlowSummary>,
         clock: &Clock,

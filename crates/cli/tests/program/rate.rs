@@ -186,8 +186,8 @@ return_route = ["back"]
 /// others, are there twice, or are not sent.
 #[test]
 fn the_capture_of_a_run_that_repeats_speech_or_leaves_silence_out_gives_what_is_heard_back() {
-    // With seed 1 the speaker is silent for most of ten seconds. With seed 4 the packets at the beginning of a
-    // talkspurt are lost.
+    // With seed 1 the speaker is silent for most of ten seconds. With seed 4 the packets at the beginning of
+    // a talkspurt are lost.
     for (sender, meaning, seed) in [
         ("codec = \"g711\", red = 1", "121=red/8000", "3"),
         ("codec = \"g711\", copies = 2", "0=PCMU", "3"),

@@ -55,8 +55,8 @@ pub struct DescribedTrace {
     /// The unit of the times of a mahimahi trace (default: milliseconds, or what the times are since 1970)
     #[arg(long, value_enum, value_name = "UNIT")]
     pub unit: Option<TimeUnit>,
-    /// The stream of RTP to take from a capture, as `talkpath rate` names it. Its values are then those of both
-    /// directions (default: the longest, and the other direction of its conversation)
+    /// The stream of RTP to take from a capture, as `talkpath rate` names it. Its values are then those of
+    /// both directions (default: the longest, and the other direction of its conversation)
     #[arg(long, value_name = "NAME")]
     pub stream: Option<String>,
     /// The one-way delay of the fastest packet in a capture, which does not have it (default: half of RTCP's

@@ -382,8 +382,8 @@ fn rate_of_upload(summary: &Summary) -> Option<Rate> {
     (mean >= 1.0).then(|| Rate::from_bps(mean as u64))
 }
 
-/// Returns whether the rate of a link changes over time in the first cell. A router cannot be shaped to such a
-/// rate.
+/// Returns whether the rate of a link changes over time in the first cell. A router cannot be shaped to such
+/// a rate.
 fn changes_rate(plan: &Plan, name: &str) -> bool {
     let Some(cell) = plan.cells.first() else { return false };
     let index = cell.scenario.links.iter().position(|link| link.name == name);

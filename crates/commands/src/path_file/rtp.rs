@@ -7,8 +7,8 @@
 //! row                  0,51,0         0.2,78,20
 //! ```
 //!
-//! A conversation has two streams, `NAME-up` and `NAME-down`. Each direction then has columns of its own, such
-//! as `up_delay_ms`, and the times count from the first packet of either direction.
+//! A conversation has two streams, `NAME-up` and `NAME-down`. Each direction then has columns of its own,
+//! such as `up_delay_ms`, and the times count from the first packet of either direction.
 //!
 //! A capture shows how much longer each packet took than the fastest packet. The delay of the fastest packet
 //! comes from `--one-way` or RTCP, or is assumed (`talkpath rate` has the same rule). The rate of the path is
@@ -230,8 +230,9 @@ impl Window {
 /// packets a lost packet is a large share, and its row would lose most packets of a faster stream.
 const FEWEST_PACKETS: u64 = 5;
 
-/// The longest time without packets that is not a pause, in windows. We chose three windows because a codec in
-/// DTX sends a packet each 400 ms (RFC 6716 §2.1.9), so that a window or two between its packets are empty.
+/// The longest time without packets that is not a pause, in windows. We chose three windows because a codec
+/// in DTX sends a packet each 400 ms (RFC 6716 §2.1.9), so that a window or two between its packets are
+/// empty.
 const LONGEST_GAP: u64 = 3;
 
 /// Makes the rows of a flow, with times from `start` on. A pause, in which nothing was due, has no row. A
@@ -427,7 +428,8 @@ mod tests {
         text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
     }
 
-    /// The summary of the only stream of a capture in IPv4 without a link layer: a packet of G.711 each 20 ms.
+    /// The summary of the only stream of a capture in IPv4 without a link layer: a packet of G.711 each 20
+    /// ms.
     fn summary() -> StreamSummary {
         let capture = read(&capture_bytes(0, 0)[..], &Options::default()).unwrap();
         capture.streams.into_iter().next().unwrap()

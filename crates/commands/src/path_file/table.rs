@@ -210,8 +210,8 @@ fn with_lengths(rows: &ChangeRows, period: Duration) -> impl Iterator<Item = (&L
     rows.iter().zip(ends).map(|((time, row), end)| (row, end.saturating_sub(*time).as_secs_f64()))
 }
 
-/// The mean of the rates above 0, weighted by how long each holds: the size of a queue cannot be reckoned with
-/// a rate of 0. `None` if no rate is above 0.
+/// The mean of the rates above 0, weighted by how long each holds: the size of a queue cannot be reckoned
+/// with a rate of 0. `None` if no rate is above 0.
 fn mean_rate_above_zero(rows: &ChangeRows, period: Duration) -> Option<Rate> {
     let (mut bits, mut seconds) = (0.0, 0.0);
     for (row, length) in with_lengths(rows, period) {

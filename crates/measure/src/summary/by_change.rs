@@ -13,7 +13,8 @@ pub struct ByChange {
     pub times: u64,
     /// When the first change begins, in s from the start of the run.
     pub first_s: f64,
-    /// When the group is over, in s from the start of the run ([`crate::path_changes::ChangeGroup::until_s`]).
+    /// When the group is over, in s from the start of the run
+    /// ([`crate::path_changes::ChangeGroup::until_s`]).
     pub until_s: f64,
     /// The lost messages that belong to the group.
     pub lost: u64,

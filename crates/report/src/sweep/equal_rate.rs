@@ -1,8 +1,8 @@
 //! Which combination of a sender's options serves best at about the same rate on the line.
 //!
-//! RED and in-band FEC cost bits, and so does a higher rate of the codec. At a given rate the sender can spend
-//! the bits on the speech or on its protection. So the combinations of the flow's swept keys that send at
-//! about the same rate are ranked among each other, at each combination of the other keys.
+//! RED and in-band FEC cost bits, and so does a higher rate of the codec. At a given rate the sender can
+//! spend the bits on the speech or on its protection. So the combinations of the flow's swept keys that send
+//! at about the same rate are ranked among each other, at each combination of the other keys.
 
 use talkpath_measure::summary::JudgedBy;
 
@@ -38,7 +38,8 @@ impl Sweep<'_> {
         let of_flow = format!("flow.{}.", self.flow);
         let (own, others): (Vec<usize>, Vec<usize>) =
             (0..self.axes.len()).partition(|axis| self.axes[*axis].key.starts_with(&of_flow));
-        // The share that is heard is the same at each rate of the codec, although the speech sounds different.
+        // The share that is heard is the same at each rate of the codec, although the speech sounds
+        // different.
         if own.len() < 2 || self.judged_by == JudgedBy::Heard {
             return None;
         }

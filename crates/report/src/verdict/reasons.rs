@@ -23,8 +23,8 @@ const LOSS_WORTH_A_WORD: f64 = 0.001;
 const MUCH_MORE: f64 = 4.0;
 
 impl RankedTransports<'_> {
-    /// Says which changes of the path the lost and late messages belong to, and which frequent changes cost no
-    /// message.
+    /// Says which changes of the path the lost and late messages belong to, and which frequent changes cost
+    /// no message.
     pub(super) fn changes_of_path(&self) -> Vec<String> {
         let blame = |candidate: &Candidate<'_>| Blame::find(candidate.cell, candidate.flow);
         let Some(first) = self.candidates.iter().find_map(blame) else { return Vec::new() };
