@@ -4,6 +4,7 @@
 //! such as the two delays between which a satellite's handovers alternate. The rows of a file are a group,
 //! and its rows with a rate of 0 are another: a silence.
 
+mod mark;
 mod worse;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use talkpath_report::CellChanges;
 use talkpath_scenario::{Plan, Scenario};
 use talkpath_units::{Duration, Instant, Rate, Seed, counted};
 
+use self::mark::{Mark, bits};
 use self::worse::{merged, worse_times};
 
 /// Returns the changes of each cell in `chart_data`. A change with a random phase is where the drawn
@@ -176,16 +178,6 @@ enum GroupKey {
     Alike { links: Vec<u32>, keys: Keys },
     Rows { table: u32 },
     SilentRows { table: u32 },
-}
-
-/// A change at its time.
-struct Mark<'a> {
-    at: Instant,
-    until: Instant,
-    change: &'a Change,
-    group: usize,
-    is_silence: bool,
-    is_of_file: bool,
 }
 
 /// Changes of several links in the same manner at the same time.
@@ -463,15 +455,6 @@ fn furthest<'a>(link: &LinkConfig, changes: impl Iterator<Item = &'a Change>) ->
         parts.push("outage".to_owned());
     }
     parts.join(", ")
-}
-
-/// A rate in bit/s. Without a limit it is infinite.
-fn bits(rate: &RateModel) -> f64 {
-    match rate {
-        RateModel::Fixed(rate) => rate.as_bps() as f64,
-        RateModel::Unlimited => f64::INFINITY,
-        RateModel::Trace(trace) => trace.mean_rate().as_bps() as f64,
-    }
 }
 
 /// Describes what a change does to a link: `rate 12.4 Mb/s, delay 38 ms`.

@@ -45,7 +45,7 @@ pub fn follow_changes(
         }
         let (change, begins) = schedule.next_part();
         let of_link = |link: u32| present.get(link as usize).cloned().unwrap_or_default();
-        let Some((link, steps)) = schedule.pop(at, of_link) else { return None };
+        let (link, steps) = schedule.pop(at, of_link)?;
         let Some(values) = present.get_mut(link as usize) else { continue };
         let before = values.clone();
         for step in steps {

@@ -31,6 +31,7 @@ pub mod campaign;
 mod compare;
 mod contents;
 mod diagnostic;
+mod elsewhere;
 mod form;
 mod fragments;
 mod keys;

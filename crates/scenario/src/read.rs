@@ -13,8 +13,8 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
+use crate::elsewhere::name_elsewhere;
 use crate::form::{form, or_list, quantity_form};
-use crate::names::name_elsewhere;
 use crate::not_yet::not_yet_help;
 use crate::quantity::{self, Amount, Dimension, DimensionRange, Problem};
 use crate::spec::{Kind, LONGEST_PATH, Listed, Words, is_same_word};

@@ -6,7 +6,7 @@ use talkpath_path::LinkValues;
 use talkpath_scenario::Scenario;
 use talkpath_units::Instant;
 
-use super::{Mark, bits};
+use super::mark::{Mark, bits};
 
 /// A key of a link whose value can be worse than at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

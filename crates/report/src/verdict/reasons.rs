@@ -4,13 +4,14 @@
 use talkpath_measure::ranking::Measure;
 use talkpath_measure::summary::JudgedBy;
 
-use super::figure_style;
+use super::cause::{LONG_WAIT_MS, link_words};
 use super::held_back::{SYMPTOMS, Symptom, share_held_by_receiver};
 use super::path_change::{Blame, GroupBlame, Harm};
 use super::ranked::{Candidate, RankedTransports, measure};
 use super::variant::SHORT_QUEUES;
 use super::words::percent_text;
 use super::writing::tolerance_words;
+use super::{Cause, figure_style};
 use crate::metric::{Metric, Quantile};
 use crate::number::{list, ms};
 
@@ -151,6 +152,27 @@ impl RankedTransports<'_> {
 
     fn is_usable_by_time(&self) -> bool {
         self.unusable_because.is_none() && self.judged_by == JudgedBy::InTime
+    }
+
+    /// Says that the size of a queue with long waits is assumed. A queue that is the cause is left out,
+    /// because the cause's own sentence says so.
+    pub(super) fn assumption(&self) -> Option<String> {
+        let because = self.unusable_because.as_ref()?;
+        let is_cause = |link: &str| match &because.cause {
+            Cause::Queue { link: cause, .. } => cause == link,
+            _ => false,
+        };
+        let mut assumed = self.condition.assumed_queues.iter();
+        let link = assumed.find(|link| !is_cause(link) && self.has_long_waits(link))?;
+        Some(format!("The size of the queue of {} is assumed: the scenario does not say.", link_words(link)))
+    }
+
+    /// Whether the slowest packets wait long on `link` over any transport.
+    fn has_long_waits(&self, link: &str) -> bool {
+        self.candidates.iter().any(|candidate| {
+            let waits_ms = candidate.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
+            waits_ms.get(link).is_some_and(|wait_ms| *wait_ms >= LONG_WAIT_MS)
+        })
     }
 
     /// The congestion control of another flow if it keeps queues short, for after the name: ` (bbr)`. Empty

@@ -53,7 +53,7 @@ pub(super) fn add_variants(verdicts: &mut [Option<Box<Verdict>>], conditions: &[
         if let Some(verdict) = verdicts[base].as_deref_mut() {
             verdict.sizes_tried = sizes_tried(&results, verdict, &base_queue);
             verdict.changes_tried = rows(&results, verdict, &conditions[base], flow);
-            add_to_answer(results, verdict);
+            add_to_answer(&results, verdict);
         }
     }
 }
@@ -431,7 +431,7 @@ impl Outcome {
 
 /// Adds the results to the answer of their base. The first cure that helps belongs to the answer's first
 /// line. If none helps, the reasons have the best, and always the sizes of a queue.
-fn add_to_answer(results: Vec<VariantResult>, verdict: &mut Verdict) {
+fn add_to_answer(results: &[VariantResult], verdict: &mut Verdict) {
     let answer = &mut verdict.answer;
     answer.tried = results.iter().map(|result| result.tried.clone()).collect();
     if let Some(without) = results.iter().find(|result| result.change == Change::LeftOut)

@@ -6,7 +6,7 @@ use talkpath_measure::ranking::{Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
 use super::Cause;
-use super::cause::{LONG_WAIT_MS, link_words, wait};
+use super::cause::{link_words, wait};
 use super::figure_style;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
 use super::writing::tolerance_words;
@@ -305,27 +305,6 @@ impl RankedTransports<'_> {
         let shares = self.values(|candidate| candidate.cell.many_unfinished(candidate.flow));
         let shares = self.join_values(&shares, percent_text)?;
         Some(format!("At the end {shares} of the messages were still queued or in flight."))
-    }
-
-    /// Says that the size of a queue with long waits is assumed. A queue that is the cause is left out,
-    /// because the cause's own sentence says so.
-    fn assumption(&self) -> Option<String> {
-        let because = self.unusable_because.as_ref()?;
-        let is_cause = |link: &str| match &because.cause {
-            Cause::Queue { link: cause, .. } => cause == link,
-            _ => false,
-        };
-        let mut assumed = self.condition.assumed_queues.iter();
-        let link = assumed.find(|link| !is_cause(link) && self.has_long_waits(link))?;
-        Some(format!("The size of the queue of {} is assumed: the scenario does not say.", link_words(link)))
-    }
-
-    /// Whether the slowest packets wait long on `link` over any transport.
-    fn has_long_waits(&self, link: &str) -> bool {
-        self.candidates.iter().any(|candidate| {
-            let waits_ms = candidate.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
-            waits_ms.get(link).is_some_and(|wait_ms| *wait_ms >= LONG_WAIT_MS)
-        })
     }
 
     /// Says how gaps in the speech bar a call, whatever its score is.

@@ -21,7 +21,9 @@ pub(crate) use cellular::{CELL_RATE, CELLULAR};
 pub(crate) use change::{CHANGE, CHANGED_QUEUE};
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
-pub(crate) use link::{LINK, LOSS, PATH, REORDERING, TOKEN_BUCKET};
+#[cfg(test)]
+pub(crate) use link::LOSS;
+pub(crate) use link::{LINK, PATH, REORDERING, TOKEN_BUCKET};
 pub(crate) use program::{FIGURE, PROGRAM};
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
