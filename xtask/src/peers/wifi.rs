@@ -8,9 +8,9 @@
 //! aggregates, and jumps by 40 % from seed to seed, so that it is not compared.
 //!
 //! The 99th percentile of the probe's delay is decided by a few packets in a row, behind a packet that
-//! collided several times, so it depends on the seed. Where ns-3's own interval over the seeds reaches further
-//! than the tolerance, the table says how far, and the figure is judged by the interval of the two medians'
-//! ratio: beyond the tolerance with all of it, or undecided.
+//! collided several times, so it depends on the seed. Where ns-3's own interval over the seeds reaches
+//! further than the tolerance, the table says how far, and the figure is judged by the interval of the two
+//! medians' ratio: beyond the tolerance with all of it, or undecided.
 
 use std::path::Path;
 
