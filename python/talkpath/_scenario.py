@@ -99,6 +99,7 @@ def _check(file: Path, shown: str, flags: tuple[str, ...], repeat: int | None) -
         raise UsageError(ended.err.replace(str(file), shown))
     found = cast("dict[str, Any]", json.loads(ended.out))
     if not found["valid"]:
-        mistakes = tuple(Mistake(file=shown, **it) for it in found["mistakes"])
+        # A mistake may be in a file of the path, which the scenario names.
+        mistakes = tuple(Mistake(**{**it, "file": it["file"].replace(str(file), shown)}) for it in found["mistakes"])
         raise ScenarioError(ended.err.replace(str(file), shown), mistakes)
     return Checked(file, flags, found["repetitions"])

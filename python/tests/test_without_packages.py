@@ -179,6 +179,13 @@ class Errors(Folder):
         self.assertEqual((mistake.file, mistake.key, mistake.text), ("scenario", "duratoin", 'duratoin = "1 s"'))
         self.assertEqual(list(Path().iterdir()), [], "nothing is left behind")
 
+    def test_a_mistake_in_a_file_of_the_path_has_that_files_name(self) -> None:
+        Path("line.toml").write_text('[up]\nrate = "5"\n\n[down]\nrate = "5 Mbps"\n')
+        with self.assertRaises(talkpath.ScenarioError) as caught:
+            talkpath.run({**CALL, "path": "line.toml"})
+        (mistake,) = caught.exception.mistakes
+        self.assertEqual((mistake.file, mistake.line), ("line.toml", 2))
+
     def test_a_sweeps_mistake_behind_a_file_keeps_the_files_lines(self) -> None:
         Path("call.toml").write_text(_toml.dumps({name: it for name, it in CALL.items() if name != "name"}))
         with self.assertRaises(talkpath.ScenarioError) as caught:
