@@ -11,9 +11,9 @@
 //! | spans | all time in which a value is worse than at the start, and 2 s after it |
 //!
 //! In each pass the groups with at least four times as many bad messages a second as the seconds outside, and
-//! more than chance puts there, are to blame. The one of them with the most bad messages claims its seconds,
-//! of equals the first; then the groups are counted again without these seconds. So the rain that falls
-//! during handovers stays rain, if there are handovers without rain:
+//! more than chance puts there, are to blame. The group to blame with the most bad messages claims its
+//! seconds, the first in the file if several have as many. Then the groups are counted again without these
+//! seconds. So the rain that falls during handovers stays rain, if there are handovers without rain:
 //!
 //! ```text
 //!  lost in a second   0  0  0  0  3  4  3  4  3  4  3  0  0  0  0  0
@@ -45,8 +45,7 @@ const BY_CHANCE_TO_BLAME: f64 = 0.001;
 /// A group is not free if the bad messages in its seconds would be there by chance once in twenty times at
 /// most. Chosen, as for an interval of 95 %.
 const BY_CHANCE_TO_DOUBT: f64 = 0.05;
-/// A group with fewer bad messages in its time claims nothing, of those that are lost and of those that are
-/// late each. Chosen: a share of less is one of single messages.
+/// A group claims no lost messages if fewer are lost in its time, and likewise no late messages. Chosen.
 pub const LEAST_MESSAGES: u64 = 10;
 
 /// The changes of one kind in one run. All times are in s from the start of the run.
@@ -262,8 +261,8 @@ impl Counted {
         self.inside_s > 0 && self.outside_s > 0 && self.chance() > BY_CHANCE_TO_DOUBT
     }
 
-    /// An upper bound of the chance that as many bad messages fall inside if each second has the same chance
-    /// of them: the Chernoff bound exp(-n D) of the binomial distribution of all n messages (Hoeffding 1963,
+    /// An upper bound of the chance that as many bad messages fall inside if they are equally likely in every
+    /// second: the Chernoff bound exp(-n D) of the binomial distribution of all n messages (Hoeffding 1963,
     /// theorem 1), with the relative entropy D of the share of the messages inside and that of the seconds. 1
     /// if the messages are no denser inside, or if there is no second outside.
     fn chance(&self) -> f64 {

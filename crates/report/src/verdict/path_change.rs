@@ -37,7 +37,7 @@ pub(super) struct GroupBlame {
     times: u64,
     lost: u64,
     late: u64,
-    /// Whether it was compared and costs nothing, in all repetitions.
+    /// Whether the group was compared with the rest of each run, and costs no message.
     is_free: bool,
 }
 

@@ -82,7 +82,7 @@ impl RankedTransports<'_> {
     }
 
     /// Says how long messages waited because no packet left for a time. The silence is also the reason of
-    /// other waits, so the largest of them at the 99th percentile is named. A symptom that has a wait at the
+    /// other waits, so the largest wait at the 99th percentile is named. A symptom that has a wait at the
     /// 90th has a sentence of its own.
     fn waited_for_silence(&self) -> Option<String> {
         let waits = self.values(|candidate| {
